@@ -1,0 +1,2 @@
+//! The chat server.
+fn main() {}
