@@ -1,0 +1,29 @@
+//! Every bound of the runtime, in one place, with its unit in its name.
+
+use std::time::Duration;
+
+/// After so many jobs since the last poll, the next round begins with one. A poll costs 100 ns and more, a job ten: 64 makes the poll's share
+/// small and keeps I/O and timers at most 64 jobs and one round away. 1 is asyncio's behaviour.
+pub(crate) const JOBS_PER_POLL: usize = 64;
+
+/// So many successful I/O or channel operations does a task get in one poll; the next one makes it yield. So no flooding peer can keep a task,
+/// and with it the loop, busy for ever.
+pub(crate) const OPS_PER_POLL: u32 = 64;
+
+/// How long [`run`](crate::run) waits at the end for cancelled tasks.
+pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Below this size a timer queue is never searched for cancelled entries: there is nothing to gain.
+pub(crate) const TIMERS_PURGED_FROM_LEN: usize = 64;
+
+/// How many jobs may wait for one worker thread before callers have to wait for room.
+pub(crate) const WORKER_QUEUE_LEN: usize = 1_024;
+
+/// How many descriptors one wait can report; a wait that fills this is repeated at once.
+pub(crate) const EVENTS_PER_WAIT: usize = 256;
+
+/// How many connections may wait in the kernel for a listener to accept them. The kernel lowers it to `net.core.somaxconn`.
+pub(crate) const LISTEN_BACKLOG_LEN: i32 = 4_096;
+
+/// How long a listener rests when the process is out of descriptors or memory.
+pub(crate) const ACCEPT_BACK_OFF: Duration = Duration::from_secs(1);
