@@ -1,0 +1,127 @@
+//! Check 1: inside a crate, a file uses only what stands above it in `layers.txt`.
+//!
+//! Cargo refuses cycles between crates; this refuses them between files, so that a crate can be read from its first file to its last.
+//! Test code and doc comments may look anywhere. A module may publish names of its own parts (`pub use part::Name`): that uses nothing,
+//! and whoever uses the name is judged by the file that defines it. Crates without a `layers.txt` are not looked at.
+//! Read next: `unsafe_code.rs`.
+
+use std::collections::BTreeMap;
+
+use super::finding::Finding;
+use super::modules::Modules;
+use super::source::{Reference, ReferenceKind, Source};
+use crate::tree::Tree;
+
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.ending("/layers.txt").flat_map(|(list, text)| check_crate(tree, list, text)).collect()
+}
+
+fn check_crate(tree: &Tree, list_path: &str, list: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let src = format!("{}/src/", list_path.trim_end_matches("/layers.txt"));
+    let mut sources = BTreeMap::new();
+    for (path, text) in tree.ending(".rs").filter(|(path, _)| path.starts_with(&src)) {
+        match Source::parse(text) {
+            Ok(source) => {
+                sources.insert(path[src.len()..].to_owned(), source);
+            }
+            Err(line) => found.push(Finding::new(path, line, "this is not Rust", "make it compile first")),
+        }
+    }
+
+    let mut positions = BTreeMap::new();
+    for (index, line) in list.lines().enumerate() {
+        let file = line.split('#').next().unwrap_or_default().trim();
+        if file.is_empty() {
+            continue;
+        }
+        if !tree.exists(&format!("{src}{file}")) {
+            let remedy = "remove the line, or write the path as it is below src/";
+            found.push(Finding::new(list_path, index + 1, format!("src/{file} does not exist"), remedy));
+        } else if let Some(first) = positions.insert(file.to_owned(), index + 1) {
+            found.push(Finding::new(list_path, index + 1, format!("{file} stands in line {first} already"), "keep one of the two"));
+        }
+    }
+
+    let is_root = |file: &&String| file.as_str() == "lib.rs" || file.as_str() == "main.rs" || file.starts_with("bin/");
+    let roots: Vec<(&String, Modules)> = sources.keys().filter(is_root).map(|root| (root, Modules::of(root, &sources))).collect();
+    for (file, source) in &sources {
+        let path = format!("{src}{file}");
+        let homes = || roots.iter().filter_map(|(root, modules)| Some((*root, modules, modules.module_of(file)?)));
+        if homes().any(|(_, modules, _)| modules.test_files.contains(file)) {
+            continue;
+        }
+        let Some(position) = positions.get(file) else {
+            let remedy = format!("add `{file}` below all that it uses and above all that uses it");
+            found.push(Finding::new(list_path, 1, format!("src/{file} is not listed"), remedy));
+            continue;
+        };
+        for (root, modules, module) in homes() {
+            for reference in &source.references {
+                found.extend(check_reference(&path, reference, modules, module, *position, &positions));
+            }
+            if root == file {
+                found.extend(check_root(&path, source, &positions));
+            }
+        }
+    }
+    found
+}
+
+fn check_reference(
+    path: &str,
+    reference: &Reference,
+    modules: &Modules,
+    module: &[String],
+    position: usize,
+    positions: &BTreeMap<String, usize>,
+) -> Option<Finding> {
+    // Where exported macros are defined is not seen, and what a macro does is judged in the file that defines it.
+    if reference.kind == ReferenceKind::Macro && reference.segments.len() == 2 && reference.segments[0] == "crate" {
+        return None;
+    }
+    let from = [module, &reference.within].concat();
+    let target = modules.resolve(&from, &reference.segments).iter().find(|target| positions.get(*target).is_some_and(|p| *p > position))?;
+    if let ReferenceKind::Use { public: true, name } = &reference.kind
+        && name != "*"
+        && modules.module_of(target).is_some_and(|part| part.starts_with(module))
+    {
+        return None;
+    }
+    let what = format!("uses `{}` of {target}, which stands below it in layers.txt", reference.segments.join("::"));
+    let remedy = match target.as_str() {
+        "lib.rs" => "name the module that defines it",
+        _ => "turn the dependency round, move what both need up, or move the line in layers.txt",
+    };
+    Some(Finding::new(path, reference.line, what, remedy))
+}
+
+/// The root file is the crate's table of contents: `mod` lines in the order of the layers, and in `lib.rs` nothing but them and re-exports.
+fn check_root(path: &str, source: &Source, positions: &BTreeMap<String, usize>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if path.ends_with("/lib.rs") {
+        for line in &source.item_lines {
+            found.push(Finding::new(
+                path,
+                *line,
+                "lib.rs holds only docs, attributes, `mod` lines and re-exports",
+                "move this to a file that names it",
+            ));
+        }
+    }
+    let mut previous: Option<(usize, &str)> = None;
+    for module in source.modules.iter().filter(|module| !module.test && !module.inline) {
+        let own = |file: &&String| **file == format!("{}.rs", module.name) || file.starts_with(&format!("{}/", module.name));
+        let Some(position) = positions.iter().filter(|(file, _)| own(file)).map(|(_, position)| *position).min() else { continue };
+        if let Some((before, name)) = previous.filter(|(before, _)| *before > position) {
+            let what =
+                format!("`mod {}` stands below `mod {name}`, but above it in layers.txt (lines {position} and {before})", module.name);
+            found.push(Finding::new(path, module.line, what, "give both the same order"));
+        }
+        previous = Some((position, &module.name));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;
