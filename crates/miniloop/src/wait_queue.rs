@@ -93,6 +93,13 @@ impl WaitQueue {
         }
     }
 
+    /// Whether the waiter is still here, neither taken nor removed.
+    pub(crate) fn contains(&self, key: Key) -> bool {
+        self.nodes
+            .get(key.index as usize)
+            .is_some_and(|node| node.ticket == key.ticket && node.waker.is_some())
+    }
+
     fn waiting(&mut self, key: Key) -> Option<&mut Waker> {
         let node = self.nodes.get_mut(key.index as usize)?;
         if node.ticket == key.ticket {
@@ -172,42 +179,31 @@ const NODES_KEPT: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-    use std::task::Wake;
+    use crate::test_support::WakeLog;
 
-    /// Runs a script on an empty queue: `"+a"` registers `a` with its key, `"-a"` removes it, `"first"` and `"all"` take. Returns whom it took, in order.
-    fn run(queue: &mut WaitQueue, script: &str) -> String {
-        let log = Arc::new(Mutex::new(String::new()));
+    /// Runs a script: `+a` registers `a` with its key, `-a` removes it, `first` and `all` take. Returns whom it took, in order.
+    fn run(queue: &mut WaitQueue, script: &'static str) -> String {
+        let log = WakeLog::default();
         let mut keys = [None; 26];
         for step in script.split_whitespace() {
-            let name = step
-                .chars()
-                .last()
-                .expect("split_whitespace yields no empty word");
-            let waker = Waker::from(Arc::new(Named {
-                name,
-                log: Arc::clone(&log),
-            }));
-            let slot = (name as u8).wrapping_sub(b'a') as usize;
-            match step {
-                "first" => queue.take_first().into_iter().for_each(Waker::wake),
-                "all" => {
+            let (verb, name) = step.split_at(1);
+            let slot = name.as_bytes()[0].wrapping_sub(b'a') as usize;
+            match (verb, step) {
+                (_, "first") => queue.take_first().into_iter().for_each(Waker::wake),
+                (_, "all") => {
                     let mut woken = Vec::new();
                     queue.take_all(&mut woken);
                     woken.into_iter().for_each(Waker::wake);
                 }
-                _ if step.starts_with('+') => drop(queue.register(&mut keys[slot], &waker)),
+                ("+", _) => drop(queue.register(&mut keys[slot], &log.waker(name))),
                 _ => drop(keys[slot].and_then(|key| queue.remove(key))),
             }
         }
-        Arc::try_unwrap(log).map_or_else(
-            |log| log.lock().unwrap().clone(),
-            |log| log.into_inner().unwrap(),
-        )
+        log.take()
     }
 
     #[track_caller]
-    fn check(script: &str, taken: &str, left: usize) {
+    fn check(script: &'static str, taken: &str, left: usize) {
         let mut queue = WaitQueue::new();
         assert_eq!(run(&mut queue, script), taken, "{script}");
         assert_eq!(queue.len(), left, "{script}");
@@ -246,10 +242,7 @@ mod tests {
             queue.register(&mut key, Waker::noop()).is_none(),
             "the same waker is not cloned again"
         );
-        let other = Waker::from(Arc::new(Named {
-            name: 'x',
-            log: Arc::default(),
-        }));
+        let other = WakeLog::default().waker("x");
         let replaced = queue.register(&mut key, &other).expect("the waker changed");
         assert!(replaced.will_wake(Waker::noop()));
         assert!(
@@ -288,16 +281,5 @@ mod tests {
             queue.nodes.capacity() <= NODES_KEPT,
             "an emptied queue gives its memory back"
         );
-    }
-
-    struct Named {
-        name: char,
-        log: Arc<Mutex<String>>,
-    }
-
-    impl Wake for Named {
-        fn wake(self: Arc<Self>) {
-            self.log.lock().unwrap().push(self.name);
-        }
     }
 }

@@ -1,0 +1,603 @@
+//! The contract of a driver, against real descriptors. Everything here speaks to [`Driver`] alone, so that a second one can be put to the same test.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::task::Waker;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use super::source::{Owned, Readiness};
+use super::{Direction, Discarded, Driver, Kind, SourceId};
+use crate::config::EVENTS_PER_WAIT;
+use crate::test_support::WakeLog;
+
+use Direction::{Read as R, Write as W};
+
+/// A driver with a log of whom it woke.
+struct Bench {
+    driver: Driver,
+    log: WakeLog,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            driver: Driver::new().unwrap(),
+            log: WakeLog::default(),
+        }
+    }
+
+    fn register(&mut self, stream: &UnixStream) -> SourceId {
+        self.driver
+            .register(stream.as_fd(), Kind::Other, true)
+            .unwrap()
+            .0
+    }
+
+    fn callback(
+        &mut self,
+        stream: &UnixStream,
+        direction: Direction,
+        name: &'static str,
+    ) -> Option<Waker> {
+        self.driver
+            .set_callback(stream.as_fd(), direction, self.log.waker(name))
+            .unwrap()
+    }
+
+    /// Collects what has happened, without waiting for more, and returns who is woken.
+    #[track_caller]
+    fn poll(&mut self) -> String {
+        let mut woken = Vec::new();
+        self.driver.wait(Some(Duration::ZERO), &mut woken).unwrap();
+        woken.into_iter().for_each(Waker::wake);
+        self.log.take()
+    }
+
+    /// Whether the kernel has anything to report, whoever may care.
+    fn is_quiet(&mut self) -> bool {
+        self.driver
+            .wait(Some(Duration::ZERO), &mut Vec::new())
+            .unwrap()
+            == 0
+    }
+
+    /// How many entries the kernel keeps for this driver.
+    fn watched(&self) -> usize {
+        let info = fs::read_to_string(format!(
+            "/proc/self/fdinfo/{}",
+            self.driver.as_fd().as_raw_fd()
+        ))
+        .unwrap();
+        info.lines().filter(|line| line.starts_with("tfd:")).count()
+    }
+}
+
+fn pair() -> (UnixStream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    (ours, theirs)
+}
+
+/// Puts a file at a chosen number, the way that a busy program reuses one.
+fn close_and_reopen_as(old: UnixStream, new: UnixStream) -> UnixStream {
+    let mut place = OwnedFd::from(old);
+    rustix::io::dup2(&new, &mut place).unwrap();
+    UnixStream::from(place)
+}
+
+// I/O objects of this crate.
+
+#[test]
+fn an_event_wakes_all_waiters_of_its_direction_once_in_order() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    bench.poll(); // the first event says that there is room to write
+    let mut keys = [None; 3];
+    for (direction, key, name) in [(R, 0, "a"), (R, 1, "b"), (R, 0, "A"), (W, 2, "w")] {
+        drop(
+            bench
+                .driver
+                .wait_in_line(id, direction, &mut keys[key], &bench.log.waker(name)),
+        );
+    }
+    drop(bench.driver.wait_alone(id, R, &bench.log.waker("p")));
+    drop(bench.driver.wait_alone(id, R, &bench.log.waker("P")));
+
+    assert_eq!(bench.poll(), "");
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(
+        bench.poll(),
+        "PAbw",
+        "one report says all that is so, room to write included"
+    );
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "", "a waiter is woken once");
+}
+
+#[test]
+fn readiness_lasts_until_a_call_finds_nothing() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    assert!(
+        bench.driver.is_ready(id, R),
+        "the first call is tried before any event"
+    );
+    bench.driver.found_nothing(id, R);
+    assert!(!bench.driver.is_ready(id, R));
+    theirs.write_all(b"x").unwrap();
+    bench.poll();
+    assert!(bench.driver.is_ready(id, R));
+    assert!(
+        bench.is_quiet(),
+        "an edge is reported once, though nobody has read"
+    );
+    assert!(bench.driver.is_ready(id, R));
+}
+
+#[test]
+fn short_reads_and_writes_are_proof_only_where_they_can_be() {
+    const QUIET: Readiness = Readiness {
+        read: true,
+        write: true,
+        is_exceptional: false,
+    };
+    const HUNG_UP: Readiness = Readiness {
+        read: true,
+        write: true,
+        is_exceptional: true,
+    };
+    #[track_caller]
+    fn check(
+        kind: Kind,
+        event: Readiness,
+        direction: Direction,
+        (len, asked): (usize, usize),
+        is_ready: bool,
+    ) {
+        let mut owned = Owned::new(0, kind, true);
+        owned.on_event(event, &mut Vec::new());
+        owned.moved(direction, len, asked);
+        assert_eq!(owned.side(direction).is_ready, is_ready);
+        assert!(
+            owned.side(if direction == R { W } else { R }).is_ready,
+            "the other direction is not concerned"
+        );
+    }
+    check(Kind::Tcp, QUIET, R, (5, 10), false);
+    check(Kind::Tcp, QUIET, R, (10, 10), true);
+    check(Kind::Tcp, QUIET, R, (0, 10), true); // the end of the stream stays readable
+    check(Kind::Tcp, HUNG_UP, R, (5, 10), true); // the end, an error or an urgent mark may stand behind it
+    check(Kind::Other, QUIET, R, (5, 10), true);
+    check(Kind::Tcp, QUIET, W, (5, 10), false);
+    check(Kind::Other, QUIET, W, (5, 10), false);
+    check(Kind::Tcp, QUIET, W, (10, 10), true);
+}
+
+#[test]
+fn hang_up_wakes_both_directions() {
+    let (ours, theirs) = pair();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    bench.poll();
+    drop(bench.driver.wait_alone(id, R, &bench.log.waker("r")));
+    drop(bench.driver.wait_alone(id, W, &bench.log.waker("w")));
+    drop(theirs);
+    assert_eq!(bench.poll(), "rw");
+}
+
+#[test]
+fn a_waiter_that_leaves_the_line_is_not_woken() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    let (mut a, mut b) = (None, None);
+    drop(
+        bench
+            .driver
+            .wait_in_line(id, R, &mut a, &bench.log.waker("a")),
+    );
+    drop(
+        bench
+            .driver
+            .wait_in_line(id, R, &mut b, &bench.log.waker("b")),
+    );
+    drop(bench.driver.leave_line(id, R, a.unwrap()));
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "b");
+}
+
+#[test]
+fn an_event_of_a_forgotten_source_does_not_reach_its_successor() {
+    let (old, mut old_peer) = pair();
+    let survivor = old.try_clone().unwrap(); // keeps the kernel's entry alive when the number is closed too early
+    let mut bench = Bench::new();
+    let id = bench.register(&old);
+    let (new, _new_peer) = pair();
+    let new = close_and_reopen_as(old, new);
+    drop(bench.driver.deregister(id));
+    let successor = bench.register(&new);
+    assert_ne!(id, successor);
+    bench.poll();
+    drop(
+        bench
+            .driver
+            .wait_alone(successor, R, &bench.log.waker("new")),
+    );
+    old_peer.write_all(b"x").unwrap();
+    assert!(!bench.is_quiet(), "the kernel still reports the old file");
+    assert_eq!(bench.log.take(), "");
+    drop(survivor);
+}
+
+#[test]
+fn deregistering_leaves_nothing_in_the_kernel_although_a_duplicate_lives() {
+    let (ours, mut theirs) = pair();
+    let _duplicate = ours.try_clone().unwrap();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    bench.poll();
+    drop(bench.driver.deregister(id));
+    drop(bench.driver.deregister(id));
+    drop(ours);
+    theirs.write_all(b"x").unwrap();
+    assert_eq!((bench.watched(), bench.is_quiet()), (0, true));
+}
+
+// Waiting.
+
+#[test]
+fn one_wait_collects_more_than_its_buffer_holds() {
+    let mut bench = Bench::new();
+    let pairs: Vec<_> = (0..2 * EVENTS_PER_WAIT + 10).map(|_| pair()).collect();
+    for (ours, theirs) in &pairs {
+        let id = bench.register(ours);
+        drop(bench.driver.wait_alone(id, R, Waker::noop()));
+        (&*theirs).write_all(b"x").unwrap();
+    }
+    let mut woken = Vec::new();
+    bench.driver.wait(None, &mut woken).unwrap();
+    assert_eq!(woken.len(), pairs.len());
+}
+
+#[test]
+fn descriptors_that_are_always_ready_cannot_hold_a_wait() {
+    let mut bench = Bench::new();
+    let pairs: Vec<_> = (0..EVENTS_PER_WAIT + 10).map(|_| pair()).collect();
+    for (ours, _) in &pairs {
+        bench
+            .driver
+            .set_callback(ours.as_fd(), W, Waker::noop().clone())
+            .unwrap();
+    }
+    let count = bench.driver.wait(None, &mut Vec::new()).unwrap();
+    assert!(
+        (pairs.len()..=2 * EVENTS_PER_WAIT).contains(&count),
+        "{count}"
+    );
+}
+
+#[test]
+fn every_ring_of_the_doorbell_ends_one_wait_though_nobody_reads_it() {
+    let mut bench = Bench::new();
+    let doorbell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+    bench.driver.add_doorbell(doorbell.as_fd()).unwrap();
+    for _ in 0..3 {
+        assert!(bench.is_quiet());
+        rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
+        assert_eq!(bench.driver.wait(None, &mut Vec::new()).unwrap(), 1);
+    }
+    // Two rings before a wait are one.
+    rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
+    rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
+    assert_eq!(bench.driver.wait(None, &mut Vec::new()).unwrap(), 1);
+    assert!(bench.is_quiet());
+}
+
+#[test]
+fn timeouts_from_a_nanosecond_to_for_ever_are_understood() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    for nanos in [0, 1, 999_999] {
+        assert_eq!(
+            bench
+                .driver
+                .wait(Some(Duration::from_nanos(nanos)), &mut Vec::new())
+                .unwrap(),
+            0
+        );
+    }
+    bench.callback(&ours, R, "r");
+    theirs.write_all(b"x").unwrap();
+    for timeout in [
+        Some(Duration::from_secs(1 << 40)),
+        Some(Duration::MAX),
+        None,
+    ] {
+        assert_eq!(bench.driver.wait(timeout, &mut Vec::new()).unwrap(), 1);
+    }
+}
+
+#[test]
+fn the_drivers_own_descriptor_tells_a_host_that_something_waits() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    bench.callback(&ours, R, "r");
+    let is_readable = |bench: &Bench| {
+        let mut fds = [PollFd::new(&bench.driver, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    };
+    assert!(!is_readable(&bench));
+    theirs.write_all(b"x").unwrap();
+    assert!(is_readable(&bench));
+}
+
+// Descriptors of the user's: add_reader and add_writer.
+
+#[test]
+fn a_callback_is_woken_for_as_long_as_something_is_unread() {
+    let (mut ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    bench.callback(&ours, R, "r");
+    assert_eq!(bench.poll(), "");
+    theirs.write_all(b"xy").unwrap();
+    assert_eq!(bench.poll(), "r");
+    ours.read_exact(&mut [0]).unwrap();
+    assert_eq!(bench.poll(), "r");
+    ours.read_exact(&mut [0]).unwrap();
+    assert_eq!(bench.poll(), "");
+}
+
+#[test]
+fn a_second_reader_replaces_the_first_and_the_writer_is_independent() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    assert!(bench.callback(&ours, R, "1").is_none());
+    assert!(bench.callback(&ours, W, "w").is_none());
+    bench
+        .callback(&ours, R, "2")
+        .expect("the first reader is handed back")
+        .wake();
+    assert_eq!(bench.log.take(), "1");
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "2w");
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_some());
+    assert_eq!(bench.poll(), "w");
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), W).is_some());
+    assert_eq!(
+        (bench.watched(), bench.is_quiet()),
+        (0, true),
+        "with the last interest the descriptor goes"
+    );
+}
+
+#[test]
+fn removing_an_unknown_callback_is_not_an_error() {
+    let (ours, _theirs) = pair();
+    let mut bench = Bench::new();
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_none());
+    bench.callback(&ours, R, "r");
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), W).is_none());
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_some());
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_none());
+    assert!(bench.driver.clear_callback(-1, R).is_none());
+}
+
+/// B28: uvloop #61, libuv PR 1468.
+#[test]
+fn after_removal_and_close_a_duplicate_does_not_keep_the_loop_busy() {
+    let (ours, mut theirs) = pair();
+    let _duplicate = ours.try_clone().unwrap();
+    let mut bench = Bench::new();
+    bench.callback(&ours, R, "r");
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_some());
+    drop(ours);
+    theirs.write_all(b"x").unwrap();
+    assert!(bench.is_quiet());
+}
+
+/// B29: every one of asyncio, uvloop and rloop misses it.
+#[test]
+fn a_number_that_is_reused_after_a_careless_close_works() {
+    let (old, _old_peer) = pair();
+    let mut bench = Bench::new();
+    bench.callback(&old, R, "old");
+    let (new, mut new_peer) = pair();
+    let new = close_and_reopen_as(old, new);
+    drop(
+        bench
+            .callback(&new, R, "new")
+            .expect("the careless callback is handed back"),
+    );
+    new_peer.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "new");
+}
+
+#[test]
+fn closing_a_watched_number_is_harmless_and_its_callback_can_still_be_removed() {
+    let (ours, _theirs) = pair();
+    let number = ours.as_raw_fd();
+    let mut bench = Bench::new();
+    bench.callback(&ours, R, "r");
+    bench.callback(&ours, W, "w");
+    drop(ours);
+    assert!(bench.is_quiet());
+    assert!(bench.driver.clear_callback(number, R).is_some());
+    assert!(bench.driver.clear_callback(number, W).is_some());
+}
+
+#[test]
+fn a_lost_entry_that_a_duplicate_brings_back_is_taken_over() {
+    let (ours, mut theirs) = pair();
+    let duplicate = ours.try_clone().unwrap();
+    let number = ours.as_raw_fd();
+    let mut bench = Bench::new();
+    bench.callback(&ours, R, "old");
+    let (other, _other_peer) = pair();
+    let other = close_and_reopen_as(ours, other); // the kernel's entry is for (old file, number), and now out of reach
+    bench.driver.clear_callback(number, R);
+    let ours = close_and_reopen_as(other, duplicate); // and now within reach again
+    bench.callback(&ours, R, "new");
+    theirs.write_all(b"x").unwrap();
+    assert_eq!((bench.poll().as_str(), bench.watched()), ("new", 1));
+}
+
+#[test]
+fn what_epoll_refuses_leaves_no_trace() {
+    let file = fs::File::open("/proc/self/exe").unwrap();
+    let mut bench = Bench::new();
+    for _ in 0..2 {
+        let error = bench
+            .driver
+            .set_callback(file.as_fd(), R, Waker::noop().clone())
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    }
+    assert!(bench.driver.numbers.is_empty() && bench.driver.sources.len() == 0);
+}
+
+// Whose a number is.
+
+#[test]
+fn a_descriptor_of_an_io_object_takes_no_callback_but_its_duplicate_does() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    let error = bench
+        .driver
+        .set_callback(ours.as_fd(), R, bench.log.waker("r"))
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    assert!(
+        error.to_string().contains("duplicate the descriptor"),
+        "{error}"
+    );
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_none());
+    assert!(bench.driver.is_ready(id, R), "the object is as it was");
+
+    let duplicate = ours.try_clone().unwrap();
+    bench.callback(&duplicate, R, "r");
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "r");
+    drop(bench.driver.deregister(id));
+    bench.callback(&ours, R, "r");
+}
+
+#[test]
+fn an_io_object_does_not_take_over_a_number_that_has_a_live_callback() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    bench.callback(&ours, R, "r");
+    let error = bench
+        .driver
+        .register(ours.as_fd(), Kind::Other, true)
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "r");
+}
+
+#[test]
+fn an_io_object_displaces_the_callback_of_a_closed_file() {
+    let (old, _old_peer) = pair();
+    let mut bench = Bench::new();
+    bench.callback(&old, R, "old");
+    let (new, mut new_peer) = pair();
+    let new = close_and_reopen_as(old, new);
+    let (_, displaced) = bench
+        .driver
+        .register(new.as_fd(), Kind::Other, true)
+        .unwrap();
+    assert!(matches!(displaced, Discarded(Some(_))));
+    new_peer.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "");
+    assert_eq!(bench.driver.sources.len(), 1);
+}
+
+// Descriptors of the user's: one event for a `sock_*` call.
+
+#[test]
+fn a_foreign_waiter_is_woken_once_and_then_nothing_is_watched() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let mut waits = [None; 2];
+    for (wait, name) in [(0, "a"), (1, "b"), (0, "A")] {
+        drop(
+            bench
+                .driver
+                .wait_foreign(ours.as_fd(), R, &mut waits[wait], &bench.log.waker(name))
+                .unwrap(),
+        );
+    }
+    assert!(bench.driver.is_waiting(waits[0].unwrap()) && bench.watched() == 1);
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "Ab");
+    assert!(!bench.driver.is_waiting(waits[0].unwrap()));
+    assert_eq!(
+        (bench.watched(), bench.is_quiet()),
+        (0, true),
+        "the byte is unread, but nobody asks for it"
+    );
+}
+
+/// B26, C147, C148.
+#[test]
+fn a_cancelled_foreign_waiter_is_unregistered_and_the_next_one_is_served() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let (mut first, mut second) = (None, None);
+    drop(
+        bench
+            .driver
+            .wait_foreign(ours.as_fd(), R, &mut first, &bench.log.waker("1"))
+            .unwrap(),
+    );
+    drop(bench.driver.cancel_foreign(first.unwrap()));
+    assert_eq!(bench.watched(), 0);
+    drop(
+        bench
+            .driver
+            .wait_foreign(ours.as_fd(), R, &mut second, &bench.log.waker("2"))
+            .unwrap(),
+    );
+    drop(bench.driver.cancel_foreign(first.unwrap()));
+    assert!(
+        bench.driver.is_waiting(second.unwrap()),
+        "the first one's clean-up is not the second one's"
+    );
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "2");
+}
+
+#[test]
+fn callbacks_and_waiters_of_one_descriptor_do_not_disturb_each_other() {
+    let (ours, mut theirs) = pair();
+    let mut bench = Bench::new();
+    let mut wait = None;
+    bench.callback(&ours, R, "r");
+    drop(
+        bench
+            .driver
+            .wait_foreign(ours.as_fd(), R, &mut wait, &bench.log.waker("s"))
+            .unwrap(),
+    );
+    theirs.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "rs");
+    assert_eq!(bench.poll(), "r");
+    drop(
+        bench
+            .driver
+            .wait_foreign(ours.as_fd(), W, &mut wait, &bench.log.waker("s"))
+            .unwrap(),
+    );
+    assert_eq!(bench.poll(), "rs");
+    assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_some());
+    assert_eq!(bench.watched(), 0);
+}
