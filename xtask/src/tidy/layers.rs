@@ -2,7 +2,7 @@
 //!
 //! Cargo refuses cycles between crates; this refuses them between files, so that a crate can be read from its first file to its last.
 //! Test code and doc comments may look anywhere. A module may publish names of its own parts (`pub use part::Name`): that uses nothing,
-//! and whoever uses the name is judged by the file that defines it. Crates without a `layers.txt` are not looked at.
+//! and whoever uses the name is judged by the file that defines it. Every package has its list.
 //! Read next: `unsafe_code.rs`.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,18 @@ use super::source::{Reference, ReferenceKind, Source};
 use crate::tree::Tree;
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.ending("/layers.txt").flat_map(|(list, text)| check_crate(tree, list, text)).collect()
+    let packages = tree.ending("/Cargo.toml").map(|(manifest, _)| manifest.trim_end_matches("Cargo.toml"));
+    packages.filter(|package| tree.exists(&format!("{package}src"))).flat_map(|package| check_package(tree, package)).collect()
 }
 
-fn check_crate(tree: &Tree, list_path: &str, list: &str) -> Vec<Finding> {
+/// `package` is the folder of its Cargo.toml, with a `/` at the end.
+fn check_package(tree: &Tree, package: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    let src = format!("{}/src/", list_path.trim_end_matches("/layers.txt"));
+    let src = format!("{package}src/");
+    let list_path = &format!("{package}layers.txt");
+    let Some(list) = tree.text(list_path) else {
+        return vec![Finding::new(list_path, 1, "there is no such file", "list the files of src/ in reading order, one per line")];
+    };
     let mut sources = BTreeMap::new();
     for (path, text) in tree.ending(".rs").filter(|(path, _)| path.starts_with(&src)) {
         match Source::parse(text) {
@@ -48,6 +54,10 @@ fn check_crate(tree: &Tree, list_path: &str, list: &str) -> Vec<Finding> {
     for (file, source) in &sources {
         let path = format!("{src}{file}");
         let homes = || roots.iter().filter_map(|(root, modules)| Some((*root, modules, modules.module_of(file)?)));
+        if homes().next().is_none() {
+            found.push(Finding::new(&path, 1, "no `mod` line leads here, so it is not compiled", "add the line, or remove the file"));
+            continue;
+        }
         if homes().any(|(_, modules, _)| modules.test_files.contains(file)) {
             continue;
         }

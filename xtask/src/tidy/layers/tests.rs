@@ -6,7 +6,7 @@ use super::*;
 /// `files` are paths below the crate; those that are not given are empty.
 #[track_caller]
 fn check(layers: &str, files: &[(&str, &str)], expected: &[(&str, &str)]) {
-    let mut all = vec![("crate/layers.txt".to_owned(), layers.to_owned())];
+    let mut all = vec![("crate/Cargo.toml".to_owned(), String::new()), ("crate/layers.txt".to_owned(), layers.to_owned())];
     all.extend(files.iter().map(|(path, text)| (format!("crate/src/{path}"), (*text).to_owned())));
     let borrowed: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     expect(&super::check(&Tree::of(&borrowed)), expected);
@@ -73,13 +73,20 @@ fn the_list_and_the_files_agree() {
     let files = [LIB, ("a.rs", ""), ("b.rs", "")];
     check("# base\n\na.rs # why\nb.rs\nlib.rs\n", &files, &[]);
     check("a.rs\nlib.rs\n", &files, &[("crate/layers.txt:1", "src/b.rs is not listed")]);
+    check("a.rs\nlib.rs\nb.rs\n", &[("lib.rs", "mod a;"), ("a.rs", ""), ("b.rs", "")], &[("crate/src/b.rs:1", "no `mod` line")]);
     check("a.rs\nb.rs\nb.rs\nlib.rs\n", &files, &[("crate/layers.txt:3", "line 2 already")]);
     check("a.rs\nb.rs\nsrc/c.rs\nlib.rs\n", &files, &[("crate/layers.txt:3", "below src/")]);
 }
 
 #[test]
+fn every_package_has_its_list() {
+    let without = Tree::of(&[("Cargo.toml", "[workspace]"), ("crate/Cargo.toml", ""), ("crate/src/lib.rs", "")]);
+    expect(&super::check(&without), &[("crate/layers.txt:1", "reading order")]);
+}
+
+#[test]
 fn mod_lines_stand_in_the_order_of_the_list() {
-    let files = [("lib.rs", "mod b;\nmod a;\n"), ("a.rs", ""), ("b/mod.rs", ""), ("b/c.rs", "")];
+    let files = [("lib.rs", "mod b;\nmod a;\n"), ("a.rs", ""), ("b/mod.rs", "mod c;"), ("b/c.rs", "")];
     check("b/c.rs\nb/mod.rs\na.rs\nlib.rs\n", &files, &[]);
     check("a.rs\nb/c.rs\nb/mod.rs\nlib.rs\n", &files, &[("crate/src/lib.rs:2", "`mod a` stands below `mod b`")]);
     check(
