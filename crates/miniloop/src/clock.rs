@@ -61,7 +61,7 @@ impl From<VirtualClock> for Clock {
 ///
 /// let clock = VirtualClock::jumping();
 /// let mut event_loop = EventLoop::builder().clock(&clock).build()?;
-/// event_loop.run_until_complete(sleep(Duration::from_secs(3_600)))?; // takes microseconds
+/// event_loop.run_until_complete(async { sleep(Duration::from_secs(3_600)).await })?; // takes microseconds
 /// assert_eq!(clock.now().as_nanos(), 3_600_000_000_000);
 /// # Ok::<(), miniloop::LoopError>(())
 /// ```

@@ -1,11 +1,65 @@
-//! An event loop and async runtime with asyncio's model.
+//! An event loop and async runtime with asyncio's model: one thread, one ready queue shared by callbacks and tasks, and a written order.
+//!
+//! ```
+//! use miniloop::{EventLoop, sleep};
+//! use std::time::Duration;
+//!
+//! let mut event_loop = EventLoop::new()?;
+//! event_loop.handle().call_soon(|| println!("a callback"));
+//! event_loop.run_until_complete(async {
+//!     let task = miniloop::spawn(async {
+//!         sleep(Duration::from_millis(1)).await;
+//!         "a task"
+//!     });
+//!     println!("{}", task.await.unwrap());
+//! })?;
+//! # Ok::<(), miniloop::LoopError>(())
+//! ```
+//!
+//! Two faces look at the same queue: [`LoopHandle`] for callbacks, timers and descriptors, [`spawn`] and [`Task`] for `async` code; a [`promise`]
+//! leads from one to the other. Names are those that Rust programmers expect; Python's are search aliases (`create_task`, `wait_for`,
+//! `call_soon_threadsafe`, ..).
+//!
+//! # The order in which things happen
+//!
+//! A *turn* is one poll, then rounds until nothing is ready or [`jobs_per_poll`](Builder::jobs_per_poll) jobs have run. A *round* runs what is
+//! ready when it begins; what that adds waits for the next round. A poll appends, behind what is ready already, the I/O that has happened, then
+//! what other threads sent, then the timers that are due. The source of each rule is `ARCHITECTURE.md`.
+
 mod config;
 mod instant;
 mod clock;
 mod slots;
 mod outcome;
+mod panic_payload;
+mod report;
+mod error;
+mod wait_queue;
+mod primitives;
+mod doorbell;
+mod driver;
 mod engine;
+mod handle;
+mod completion;
+mod shared;
+mod promise;
+mod task_error;
+mod task_cell;
+mod task;
+mod time;
+mod event_loop;
+#[cfg(test)]
+mod test_support;
 
 pub use clock::{Clock, Hold, VirtualClock};
+pub use error::LoopError;
+pub use event_loop::{Builder, EventLoop, run};
+pub use handle::{CallbackHandle, EnterGuard, LoopHandle, TimerHandle};
 pub use instant::Instant;
 pub use outcome::Outcome;
+pub use promise::{Abandoned, Promise, Resolver, promise};
+pub use report::{Report, ReportKind};
+pub use shared::Shared;
+pub use task::{Task, TaskId, current_task, spawn};
+pub use task_error::TaskError;
+pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout, yield_now};

@@ -44,21 +44,33 @@ impl<T> Slots<T> {
         Slots { places: Vec::new(), vacant: NO_PLACE, len: 0 }
     }
 
+    pub(crate) fn insert(&mut self, value: T) -> Key {
+        self.insert_with(|_| value)
+    }
+
+    /// Puts in the value that `make` makes of its key.
+    ///
     /// # Panics
     /// With 67 million values in the table.
-    pub(crate) fn insert(&mut self, value: T) -> Key {
-        self.len += 1;
-        let index = self.vacant;
-        if let Some(place) = self.places.get_mut(index as usize) {
-            let Content::Vacant { next } = place.content else { unreachable!("the list of vacant places holds vacant places") };
-            self.vacant = next;
-            place.content = Content::Value(value);
-            return Key { index, generation: place.generation };
-        }
-        let index = self.places.len() as u32;
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Key {
+        let index = if self.vacant == NO_PLACE { self.places.len() as u32 } else { self.vacant };
         assert!(index <= INDEX_MAX, "a loop holds at most {INDEX_MAX} tasks, timers and callbacks at a time");
-        self.places.push(Place { generation: 0, content: Content::Value(value) });
-        Key { index, generation: 0 }
+        match self.places.get_mut(index as usize) {
+            Some(place) => {
+                let key = Key { index, generation: place.generation };
+                if let Content::Vacant { next } = std::mem::replace(&mut place.content, Content::Value(make(key))) {
+                    self.vacant = next;
+                }
+                self.len += 1;
+                key
+            }
+            None => {
+                let key = Key { index, generation: 0 };
+                self.places.push(Place { generation: 0, content: Content::Value(make(key)) });
+                self.len += 1;
+                key
+            }
+        }
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<&T> {

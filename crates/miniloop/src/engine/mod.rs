@@ -1,3 +1,16 @@
 //! The engine: what a turn of the loop is made of. Private; the two faces above it are `handle.rs` (callbacks) and `task.rs` (await).
 
 pub(crate) mod word;
+pub(crate) mod timers;
+pub(crate) mod inbox;
+#[cfg(test)]
+mod inbox_tests;
+pub(crate) mod registry;
+pub(crate) mod job;
+pub(crate) mod core;
+pub(crate) mod context;
+pub(crate) mod waker;
+pub(crate) mod failures;
+pub(crate) mod run_job;
+pub(crate) mod turn;
+pub(crate) mod close;

@@ -17,6 +17,9 @@ pub(crate) struct LoopId(pub(crate) u16);
 pub(crate) struct Word(u64);
 
 impl Word {
+    /// A word that no job ever has.
+    pub(crate) const STALE: Word = Word(u64::MAX);
+
     pub(crate) const fn new(loop_id: LoopId, key: Key) -> Word {
         Word((loop_id.0 as u64) << (INDEX_BITS + GENERATION_BITS) | (key.generation as u64) << INDEX_BITS | key.index as u64)
     }

@@ -1,0 +1,147 @@
+//! A value that arrives once, and those who wait for it: what a promise and a task have in common.
+//!
+//! ```text
+//!             complete                       poll_take
+//! Pending ---------------> Ready(value) ------------------> Taken        one reader, who owns the value
+//!                               |  poll_shared
+//!                               +-----------------> Shared(Rc of value)  many readers
+//! ```
+//!
+//! Completing wakes the readers in the order in which they came; waking only queues them, so no reader runs inside the call (O8).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::engine::context::Home;
+use crate::wait_queue::{Key, WaitQueue};
+
+pub(crate) struct Completion<R> {
+    state: RefCell<State<R>>,
+    home: Home,
+}
+
+enum State<R> {
+    Pending(Readers),
+    Ready(R),
+    Shared(Rc<R>),
+    Taken,
+}
+
+enum Readers {
+    /// The one reader of a value that is not shared: no allocation.
+    Sole(Option<Waker>),
+    Many(WaitQueue),
+}
+
+impl<R> Completion<R> {
+    pub(crate) fn new() -> Completion<R> {
+        Completion { state: RefCell::new(State::Pending(Readers::Sole(None))), home: Home::default() }
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(*self.state.borrow(), State::Pending(_))
+    }
+
+    /// The sole reader has had its value.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(*self.state.borrow(), State::Taken)
+    }
+
+    /// Lets many wait from now on.
+    pub(crate) fn share(&self) {
+        let mut state = self.state.borrow_mut();
+        if let State::Pending(readers) = &mut *state {
+            *readers = Readers::Many(WaitQueue::new());
+        }
+    }
+
+    /// Sets the value and wakes the readers. The first value stays; a later one is dropped.
+    pub(crate) fn complete(&self, value: R) {
+        if !self.is_pending() {
+            return;
+        }
+        let State::Pending(readers) = self.state.replace(State::Ready(value)) else { return };
+        match readers {
+            Readers::Sole(waker) => waker.into_iter().for_each(Waker::wake),
+            Readers::Many(mut queue) => {
+                let mut woken = Vec::new();
+                queue.take_all(&mut woken);
+                woken.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    /// The sole reader's poll.
+    ///
+    /// # Panics
+    /// When the value has been taken, or under another loop than the first time.
+    pub(crate) fn poll_take(&self, cx: &Context<'_>, what: &str) -> Poll<R> {
+        if let Some(value) = self.take() {
+            return Poll::Ready(value);
+        }
+        assert!(self.is_pending(), "this {what} was polled after it had given its value");
+        self.home.check(what);
+        drop(self.register_sole(cx.waker()));
+        Poll::Pending
+    }
+
+    /// Wakes `waker` on completion, in the place of the sole reader. Returns the waker that stood there.
+    pub(crate) fn register_sole(&self, waker: &Waker) -> Option<Waker> {
+        match &mut *self.state.borrow_mut() {
+            State::Pending(Readers::Sole(Some(present))) if present.will_wake(waker) => None,
+            State::Pending(Readers::Sole(present)) => present.replace(waker.clone()),
+            _ => None,
+        }
+    }
+
+    /// The value, if it is there and neither taken nor shared.
+    pub(crate) fn take(&self) -> Option<R> {
+        let mut state = self.state.borrow_mut();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Ready(value) => Some(value),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    /// The poll of one of many readers. `key` is its place in the queue, which it keeps when it polls again.
+    pub(crate) fn poll_shared(&self, cx: &Context<'_>, key: &mut Option<Key>, what: &str) -> Poll<Rc<R>> {
+        if let Some(value) = self.shared_value() {
+            return Poll::Ready(value);
+        }
+        self.home.check(what);
+        drop(self.register_shared(key, cx.waker()));
+        Poll::Pending
+    }
+
+    /// The value, if it is there, for one of many readers.
+    pub(crate) fn shared_value(&self) -> Option<Rc<R>> {
+        if let Some(value) = self.take() {
+            *self.state.borrow_mut() = State::Shared(Rc::new(value));
+        }
+        match &*self.state.borrow() {
+            State::Shared(value) => Some(value.clone()),
+            _ => None,
+        }
+    }
+
+    /// Wakes `waker` on completion, behind those who wait already. Returns the waker that `key` had registered before.
+    pub(crate) fn register_shared(&self, key: &mut Option<Key>, waker: &Waker) -> Option<Waker> {
+        match &mut *self.state.borrow_mut() {
+            State::Pending(Readers::Many(queue)) => queue.register(key, waker),
+            _ => None,
+        }
+    }
+
+    /// One of many readers waits no more.
+    pub(crate) fn leave(&self, key: Key) {
+        let waker = match &mut *self.state.borrow_mut() {
+            State::Pending(Readers::Many(queue)) => queue.remove(key),
+            _ => None,
+        };
+        drop(waker);
+    }
+}

@@ -1,0 +1,69 @@
+//! The end of a loop (O9): the inbox refuses; tasks go, newest first; then callbacks and timers; then reports are delivered; then the driver.
+//!
+//! Everything that is dropped here belongs to users, and its destructors may do anything that a handle allows: spawn, schedule, cancel, wake,
+//! panic. New work is dropped as it comes, so the table only shrinks; a panic is reported and the rest is dropped all the same.
+
+use std::cmp::Reverse;
+use std::panic::Location;
+use std::rc::Rc;
+
+use crate::engine::context;
+use crate::engine::core::{Core, Phase};
+use crate::engine::failures;
+use crate::engine::job::{Job, RunTask};
+use crate::engine::registry;
+use crate::engine::word::Word;
+use crate::instant::Instant;
+
+/// Closes the loop; closing it again does nothing. Must not be called while it runs.
+pub(crate) fn close(core: &Rc<Core>) {
+    if core.phase.get() != Phase::Open {
+        return;
+    }
+    core.phase.set(Phase::Closing);
+    let entered = context::enter(core);
+    for message in core.inbox.close() {
+        core.drop_safely(message, "call from another thread", Location::caller());
+    }
+    for (word, task) in newest_first(core) {
+        drop_task(core, word, task);
+    }
+    drop_callbacks(core);
+    while failures::deliver_next(core) {}
+    let handler = core.on_error.take();
+    core.drop_safely(handler, "error handler", Location::caller());
+    while failures::deliver_next(core) {}
+    core.close_driver();
+    core.phase.set(Phase::Closed);
+    drop(entered);
+    context::remove_resident(core);
+    registry::unregister(core.id);
+}
+
+pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Rc<dyn RunTask>)> {
+    let mut tasks = core.select(|job| if let Job::Task(task) = job { Some(task.clone()) } else { None });
+    tasks.sort_by_key(|(_, task)| Reverse(task.number()));
+    tasks
+}
+
+fn drop_task(core: &Core, word: Word, task: Rc<dyn RunTask>) {
+    let place = core.with_slot(word, |slot| slot.place);
+    task.drop_future(&mut |report| core.report(report.with_parents(core.parents_of(word))));
+    let slot = core.remove(word);
+    if let Some(place) = place {
+        core.drop_safely((slot, task), "value of a task", place);
+    }
+}
+
+/// Drops the callbacks in the order in which they would have run: the queue, then the timers, then those that wait for something else.
+/// Reports stay: they are delivered next.
+fn drop_callbacks(core: &Core) {
+    let is_report = |word| core.with_slot(word, |slot| matches!(slot.job, Job::Report)) == Some(true);
+    let queued = core.ready.take();
+    queued.into_iter().filter(|word| !is_report(*word)).for_each(|word| core.cancel(word));
+    while let Some(word) = core.pop_due(Instant::FAR_FUTURE) {
+        core.cancel(word);
+    }
+    let waiting = core.select(|job| (!matches!(job, Job::Report)).then_some(()));
+    waiting.into_iter().for_each(|(word, ())| core.cancel(word));
+}

@@ -1,0 +1,188 @@
+//! What this thread knows of loops: the one that runs, the task that is being polled, and the loops that live here.
+//!
+//! One context per thread, made of plain cells without a destructor, so that it costs a few loads and can be used at any time in the life of
+//! the thread. A cell that points to a core owns a reference to it; that is all there is to the safety of this file.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::task::{self, Poll};
+
+use crate::engine::core::Core;
+use crate::engine::word::{LoopId, Word};
+
+struct Context {
+    /// The loop that free functions mean: the running one, or the one entered last. Owns a reference unless null.
+    current: Cell<*const Core>,
+    /// The head of the list of open loops of this thread, linked through `Core::next_resident`. Each link owns a reference unless null.
+    residents: Cell<*const Core>,
+    /// A loop is inside `run_*` on this thread.
+    is_running: Cell<bool>,
+    /// The task that is being polled.
+    task: Cell<Option<Word>>,
+}
+
+thread_local! {
+    static CONTEXT: Context = const {
+        Context {
+            current: Cell::new(std::ptr::null()),
+            residents: Cell::new(std::ptr::null()),
+            is_running: Cell::new(false),
+            task: Cell::new(None),
+        }
+    };
+}
+
+/// The loop that free functions mean.
+///
+/// # Panics
+/// When there is none.
+#[track_caller]
+pub(crate) fn current() -> Rc<Core> {
+    try_current().expect(
+        "no event loop is running on this thread: call this inside `miniloop::run` or `EventLoop::run_*`, or keep a `LoopHandle` and use \
+         its methods (`LoopHandle::enter` makes its loop the current one)",
+    )
+}
+
+pub(crate) fn try_current() -> Option<Rc<Core>> {
+    let pointer = CONTEXT.with(|context| context.current.get());
+    (!pointer.is_null()).then(|| {
+        // SAFETY: the cell holds a pointer that came from `Rc::into_raw` in `enter` and owns one reference, so the core is alive; the new
+        // reference is counted before the `Rc` that owns it is made. Both are on the thread of the `Rc`: the cell is thread-local.
+        unsafe {
+            Rc::increment_strong_count(pointer);
+            Rc::from_raw(pointer)
+        }
+    })
+}
+
+/// Looks at a loop of this thread, if it is one. `look` must neither run user code nor enter, leave, add or remove a loop.
+pub(crate) fn with_resident<R>(id: LoopId, look: impl FnOnce(&Core) -> R) -> Option<R> {
+    CONTEXT.with(|context| {
+        let mut pointer = context.current.get();
+        // SAFETY: as in `try_current`, the cell owns a reference while it points to a core, and `look` does not change the cell.
+        if let Some(core) = unsafe { pointer.as_ref() }
+            && core.id == id
+            && !core.is_closed()
+        {
+            return Some(look(core));
+        }
+        pointer = context.residents.get();
+        // SAFETY: each link of the list owns a reference to the core that it points to, and `look` does not change the list.
+        while let Some(core) = unsafe { pointer.as_ref() } {
+            if core.id == id {
+                return Some(look(core));
+            }
+            pointer = core.next_resident.get();
+        }
+        None
+    })
+}
+
+/// Makes a loop findable for wakes on this thread, until [`remove_resident`].
+pub(crate) fn add_resident(core: &Rc<Core>) {
+    CONTEXT.with(|context| core.next_resident.set(context.residents.replace(Rc::into_raw(core.clone()))));
+}
+
+pub(crate) fn remove_resident(core: &Rc<Core>) {
+    CONTEXT.with(|context| {
+        let mut link = &context.residents;
+        // SAFETY: each link owns a reference to the core that it points to, and nothing is dropped before the loop is left.
+        while let Some(resident) = unsafe { link.get().as_ref() } {
+            if std::ptr::eq(resident, Rc::as_ptr(core)) {
+                let owned = link.replace(resident.next_resident.replace(std::ptr::null()));
+                // SAFETY: the pointer came from `Rc::into_raw` in `add_resident`, and the link that owned its reference has just given it up.
+                drop(unsafe { Rc::from_raw(owned) });
+                return;
+            }
+            link = &resident.next_resident;
+        }
+    });
+}
+
+/// Makes a loop the current one of this thread while the guard lives.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    /// What was current before. Owns a reference unless null.
+    previous: *const Core,
+    _on_this_thread: PhantomData<*const ()>,
+}
+
+pub(crate) fn enter(core: &Rc<Core>) -> Entered {
+    let previous = CONTEXT.with(|context| context.current.replace(Rc::into_raw(core.clone())));
+    Entered { previous, _on_this_thread: PhantomData }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let left = CONTEXT.with(|context| context.current.replace(self.previous));
+        if !left.is_null() {
+            // SAFETY: whatever the cell pointed to came from `Rc::into_raw` in `enter`, and the cell has just given up the reference that
+            // it owned. Guards that are dropped out of order exchange their references, so each is still given up once.
+            drop(unsafe { Rc::from_raw(left) });
+        }
+    }
+}
+
+/// Marks this thread as running a loop. False when it does so already.
+pub(crate) fn start_running() -> bool {
+    CONTEXT.with(|context| !context.is_running.replace(true))
+}
+
+pub(crate) fn stop_running() {
+    CONTEXT.with(|context| {
+        context.is_running.set(false);
+        context.task.set(None);
+    });
+}
+
+/// The task that is being polled on this thread; none in a plain callback.
+pub(crate) fn current_task() -> Option<Word> {
+    CONTEXT.with(|context| context.task.get())
+}
+
+pub(crate) fn set_current_task(task: Option<Word>) {
+    CONTEXT.with(|context| context.task.set(task));
+}
+
+/// Asked before an I/O or channel operation: pending, with the task woken, once this poll has had its share of successful ones (O10).
+pub(crate) fn poll_budget(cx: &mut task::Context<'_>) -> Poll<()> {
+    match with_current(|core| core.ops_left.get()) {
+        Some(0) => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        _ => Poll::Ready(()),
+    }
+}
+
+/// Told after each successful operation.
+pub(crate) fn spend_operation() {
+    with_current(|core| core.ops_left.set(core.ops_left.get().saturating_sub(1)));
+}
+
+fn with_current<R>(look: impl FnOnce(&Core) -> R) -> Option<R> {
+    let pointer = CONTEXT.with(|context| context.current.get());
+    // SAFETY: as in `with_resident`; `look` is private to this file and touches only cells of the core.
+    unsafe { pointer.as_ref() }.map(look)
+}
+
+/// The loop under which a future first waited. Waiting under a second one would leave it with a waker of the first.
+#[derive(Debug, Default)]
+pub(crate) struct Home(Cell<Option<LoopId>>);
+
+impl Home {
+    /// # Panics
+    /// Under another loop than the first time.
+    pub(crate) fn check(&self, what: &str) {
+        let here = with_current(|core| core.id);
+        match (self.0.get(), here) {
+            (None, _) => self.0.set(here),
+            (Some(home), Some(here)) if home != here => {
+                panic!("this {what} belongs to event loop {} and was polled under event loop {}: await it where it was first polled", home.0, here.0)
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The state of one loop, and the doors through which everything above reaches it.
+//!
+//! A core is shared by the loop and its handles, all on one thread. Its parts stand in cells of their own, and no door calls user code while
+//! one of them is borrowed: what a door removes, it returns or drops last. `turn.rs` runs the core, `close.rs` ends it.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::clock::Clock;
+use crate::config::OPS_PER_POLL;
+use crate::driver::Driver;
+use crate::engine::inbox::{Inbox, Message};
+use crate::engine::job::{Job, Slot};
+use crate::engine::timers::Timers;
+use crate::engine::word::{LoopId, Word};
+use crate::error::LoopError;
+use crate::instant::Instant;
+use crate::outcome::Flow;
+use crate::report::{Report, ReportKind};
+use crate::slots::Slots;
+
+pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
+
+pub(crate) struct Core {
+    pub(crate) id: LoopId,
+    pub(crate) clock: Clock,
+    pub(crate) jobs_per_poll: usize,
+    pub(crate) phase: Cell<Phase>,
+
+    slots: RefCell<Slots<Slot>>,
+    pub(crate) ready: RefCell<VecDeque<Word>>,
+    timers: RefCell<Timers>,
+    /// `None` once the loop is closed.
+    driver: RefCell<Option<Driver>>,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) reports: RefCell<VecDeque<Report>>,
+    pub(crate) on_error: RefCell<Option<ErrorHandler>>,
+
+    /// Somebody asked the running `run_*` to return.
+    pub(crate) is_stopping: Cell<bool>,
+    /// The report for which the error handler returned `Break`.
+    pub(crate) failure: RefCell<Option<Box<Report>>>,
+    /// The next round must begin with a poll, however few jobs have run: a timer is known to be due.
+    pub(crate) is_poll_due: Cell<bool>,
+    /// How many jobs have run since the last poll.
+    pub(crate) jobs_since_poll: Cell<usize>,
+    /// The latest reading of the clock, so that a deadline in the past is known without another one.
+    latest_reading: Cell<Instant>,
+    /// What a virtual clock showed at the last poll.
+    pub(crate) time_at_poll: Cell<Instant>,
+    /// No live timer is earlier; the earliest may be later when it was cancelled since.
+    earliest_deadline: Cell<Instant>,
+    /// Successful I/O operations that the running job may still make before it has to yield.
+    pub(crate) ops_left: Cell<u32>,
+    /// Jobs given to worker threads whose answers have not run yet: a virtual clock waits for them.
+    pub(crate) jobs_in_flight: Cell<usize>,
+    pub(crate) tasks_spawned: Cell<u64>,
+    pub(crate) tasks_alive: Cell<usize>,
+    /// Kept between polls for their allocations: who is woken by I/O, and what the inbox held.
+    pub(crate) woken: Cell<Vec<Waker>>,
+    pub(crate) mail: Cell<Vec<Message>>,
+
+    /// The next in the list of loops that live on this thread; belongs to `context.rs`.
+    pub(crate) next_resident: Cell<*const Core>,
+}
+
+/// The life of a loop. It only ever moves down this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Open,
+    /// New work is dropped at once.
+    Closing,
+    Closed,
+}
+
+impl Core {
+    pub(crate) fn new(id: LoopId, clock: Clock, jobs_per_poll: usize, driver: Driver, inbox: Arc<Inbox>) -> Core {
+        Core {
+            id,
+            clock,
+            jobs_per_poll,
+            phase: Cell::new(Phase::Open),
+            slots: RefCell::new(Slots::new()),
+            ready: RefCell::default(),
+            timers: RefCell::default(),
+            driver: RefCell::new(Some(driver)),
+            inbox,
+            reports: RefCell::default(),
+            on_error: RefCell::default(),
+            is_stopping: Cell::new(false),
+            failure: RefCell::default(),
+            is_poll_due: Cell::new(false),
+            jobs_since_poll: Cell::new(0),
+            latest_reading: Cell::new(Instant::from_nanos(0)),
+            time_at_poll: Cell::new(Instant::from_nanos(0)),
+            earliest_deadline: Cell::new(Instant::FAR_FUTURE),
+            ops_left: Cell::new(OPS_PER_POLL),
+            jobs_in_flight: Cell::new(0),
+            tasks_spawned: Cell::new(0),
+            tasks_alive: Cell::new(0),
+            woken: Cell::default(),
+            mail: Cell::default(),
+            next_resident: Cell::new(std::ptr::null()),
+        }
+    }
+
+    // Jobs.
+
+    /// Puts a job into the table, not yet into the queue.
+    pub(crate) fn insert(&self, job: Job, place: &'static Location<'static>) -> Word {
+        self.insert_with(place, |_| job)
+    }
+
+    /// The same for a job that has to know its own word. `make` must not call user code.
+    pub(crate) fn insert_with(&self, place: &'static Location<'static>, make: impl FnOnce(Word) -> Job) -> Word {
+        let key = self.slots.borrow_mut().insert_with(|key| {
+            let job = make(Word::new(self.id, key));
+            if matches!(job, Job::Task(_)) {
+                self.tasks_alive.set(self.tasks_alive.get() + 1);
+            }
+            Slot { job, is_queued: false, is_armed: false, place }
+        });
+        Word::new(self.id, key)
+    }
+
+    /// Wakes a job: it stands in the ready queue from now on, once. A word that has gone stale does nothing.
+    pub(crate) fn schedule(&self, word: Word) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(word.key())
+            && !slot.is_queued
+            && !matches!(slot.job, Job::Deadline(_))
+        {
+            slot.is_queued = true;
+            self.ready.borrow_mut().push_back(word);
+        }
+    }
+
+    /// Reads, or changes, the slot of a live word. `read` must not call user code.
+    pub(crate) fn with_slot<R>(&self, word: Word, read: impl FnOnce(&mut Slot) -> R) -> Option<R> {
+        self.slots.borrow_mut().get_mut(word.key()).map(read)
+    }
+
+    /// Takes a job out of the table: whatever still carries its word has gone stale. The caller drops the job, with nothing borrowed.
+    pub(crate) fn remove(&self, word: Word) -> Option<Slot> {
+        let slot = self.slots.borrow_mut().remove(word.key())?;
+        if slot.is_armed {
+            let slots = self.slots.borrow();
+            self.timers.borrow_mut().cancelled(|word| slots.get(word.key()).is_some());
+        }
+        if matches!(slot.job, Job::Task(_)) {
+            self.tasks_alive.set(self.tasks_alive.get() - 1);
+        }
+        Some(slot)
+    }
+
+    /// Takes a callback out and drops it, and with it all that it owns, at once.
+    pub(crate) fn cancel(&self, word: Word) {
+        if let Some(slot) = self.remove(word) {
+            let place = slot.place;
+            self.drop_safely(slot.job, "callback", place);
+        }
+    }
+
+    /// The words of all jobs for which `read` has an answer, with it, in no order that anybody may observe.
+    pub(crate) fn select<R>(&self, read: impl Fn(&Job) -> Option<R>) -> Vec<(Word, R)> {
+        let slots = self.slots.borrow();
+        slots.iter().filter_map(|(key, slot)| Some((Word::new(self.id, key), read(&slot.job)?))).collect()
+    }
+
+    // Time.
+
+    pub(crate) fn now(&self) -> Instant {
+        let now = self.clock.now();
+        self.latest_reading.set(now);
+        if now >= self.earliest_deadline.get() {
+            self.is_poll_due.set(true);
+        }
+        now
+    }
+
+    /// Puts a live word into the timer queue. Once due, a job is scheduled and a [`Job::Deadline`] has its waker woken. A deadline that never
+    /// comes needs no entry.
+    pub(crate) fn arm(&self, word: Word, deadline: Instant) {
+        if deadline == Instant::FAR_FUTURE {
+            return;
+        }
+        let is_alive = self.with_slot(word, |slot| slot.is_armed = true).is_some();
+        debug_assert!(is_alive, "only a live word can be armed");
+        self.timers.borrow_mut().arm(deadline, word);
+        if deadline < self.earliest_deadline.get() {
+            self.earliest_deadline.set(deadline);
+        }
+        let reading = self.clock.as_virtual().map_or(self.latest_reading.get(), |clock| clock.now());
+        if deadline <= reading {
+            self.is_poll_due.set(true);
+        }
+    }
+
+    /// Has `waker` woken at the deadline; [`Core::remove`] of the word takes that back.
+    pub(crate) fn arm_waker(&self, deadline: Instant, waker: Waker, place: &'static Location<'static>) -> Word {
+        let word = self.insert(Job::Deadline(waker), place);
+        self.arm(word, deadline);
+        word
+    }
+
+    /// The deadline of the next live timer.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let mut timers = self.timers.borrow_mut();
+        if timers.is_empty() {
+            return None;
+        }
+        let slots = self.slots.borrow();
+        let earliest = timers.earliest(|word| slots.get(word.key()).is_some());
+        self.earliest_deadline.set(earliest.unwrap_or(Instant::FAR_FUTURE));
+        earliest
+    }
+
+    /// Takes the next word that is due at `now` out of the timer queue.
+    pub(crate) fn pop_due(&self, now: Instant) -> Option<Word> {
+        let mut slots = self.slots.borrow_mut();
+        let word = self.timers.borrow_mut().pop_due(now, |word| slots.get(word.key()).is_some())?;
+        if let Some(slot) = slots.get_mut(word.key()) {
+            slot.is_armed = false;
+        }
+        Some(word)
+    }
+
+    // Failures.
+
+    /// Queues a report for the error handler, as a job like any other.
+    pub(crate) fn report(&self, report: Report) {
+        let place = report.place();
+        self.reports.borrow_mut().push_back(report);
+        let word = self.insert(Job::Report, place);
+        self.schedule(word);
+    }
+
+    /// Drops a value of the user's. A destructor that panics is reported and hurts nobody else.
+    pub(crate) fn drop_safely<T>(&self, value: T, what: &str, place: &'static Location<'static>) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            self.report(Report::of_panic(ReportKind::DropPanic, payload, what.to_owned(), place));
+        }
+    }
+
+    /// The names of the tasks above this one that are still alive, nearest first.
+    pub(crate) fn parents_of(&self, word: Word) -> Vec<String> {
+        let task_of = |word: Word| self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None }).flatten();
+        let parent_of = |word: Word| task_of(word).and_then(|task| task.parent());
+        let ancestors = std::iter::successors(parent_of(word), |word| parent_of(*word));
+        ancestors.filter_map(|word| task_of(word).map(|task| format!("task `{}`", task.name()))).collect()
+    }
+
+    /// Whether new work may come in: yes while open, no while closing.
+    pub(crate) fn accepts_work(&self) -> Result<bool, LoopError> {
+        match self.phase.get() {
+            Phase::Open => Ok(true),
+            Phase::Closing => Ok(false),
+            Phase::Closed => Err(LoopError::Closed),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.phase.get() == Phase::Closed
+    }
+
+    /// The driver. Whoever borrows it calls no user code meanwhile: wakers that it hands out are dropped and woken afterwards.
+    ///
+    /// # Errors
+    /// When the loop is closed.
+    pub(crate) fn driver(&self) -> io::Result<RefMut<'_, Driver>> {
+        RefMut::filter_map(self.driver.borrow_mut(), Option::as_mut).map_err(|_| io::Error::other(LoopError::Closed))
+    }
+
+    /// Closes the driver's descriptors.
+    pub(crate) fn close_driver(&self) {
+        drop(self.driver.take());
+    }
+}

@@ -1,0 +1,46 @@
+//! Where reports end: with the error handler, or in the log.
+//!
+//! A handler that fails itself must not hide what it was told, so both failures are logged then. Nothing in here can fail further.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::engine::core::Core;
+use crate::outcome::Failure;
+use crate::panic_payload::PanicPayload;
+use crate::report::{Report, log_error};
+
+/// Gives the oldest waiting report to the error handler. False when none was waiting.
+pub(crate) fn deliver_next(core: &Core) -> bool {
+    let report = core.reports.borrow_mut().pop_front();
+    let Some(report) = report else { return false };
+    deliver(core, report);
+    true
+}
+
+fn deliver(core: &Core, report: Report) {
+    let handler = core.on_error.borrow().clone();
+    let Some(handler) = handler else {
+        log_error(&report.to_string());
+        return;
+    };
+    let handled = catch_unwind(AssertUnwindSafe(|| (handler.borrow_mut())(&report)));
+    match handled.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
+        Ok(ControlFlow::Continue(())) => {}
+        Ok(ControlFlow::Break(())) => {
+            // The first report for which the loop is to stop is the one that it stops with.
+            let unheard = core.failure.borrow_mut().replace(Box::new(report));
+            if let Some(first) = unheard {
+                let second = core.failure.borrow_mut().replace(first);
+                second.iter().for_each(|report| log_error(&report.to_string()));
+            }
+        }
+        Err(failure) => {
+            let message = match failure {
+                Failure::Error(message) => message,
+                Failure::Panic(payload) => PanicPayload::new(payload).message().to_owned(),
+            };
+            log_error(&format!("the error handler failed: {message}; it was told that {report}"));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What stands behind a word: a task, a callback, or somebody who waits for a deadline.
+//!
+//! Everything that can be run or woken is a slot of one table, so one word, one queue and one way to cancel serve all of them.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::os::fd::RawFd;
+use std::panic::Location;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::driver::Direction;
+use crate::engine::word::Word;
+use crate::instant::Instant;
+use crate::outcome::Flow;
+use crate::report::Report;
+
+pub(crate) struct Slot {
+    pub(crate) job: Job,
+    /// It stands in the ready queue: waking it again adds nothing.
+    pub(crate) is_queued: bool,
+    /// It stands in the timer queue: removing it leaves a dead entry there.
+    pub(crate) is_armed: bool,
+    /// The line that made it, for reports.
+    pub(crate) place: &'static Location<'static>,
+}
+
+pub(crate) enum Job {
+    /// The future given to `run_until_complete`, which keeps it in its own frame.
+    Main,
+    Task(Rc<dyn RunTask>),
+    Once(Box<dyn FnOnce() -> Flow>),
+    Repeat(Rc<Repeat>),
+    /// Somebody who waits for a deadline. It never runs; when it is due its waker is woken.
+    Deadline(Waker),
+    /// The next report in line goes to the error handler.
+    Report,
+}
+
+/// A callback that stays until it is cancelled or breaks.
+pub(crate) struct Repeat {
+    pub(crate) callback: RefCell<Box<dyn FnMut() -> Flow>>,
+    pub(crate) cause: Cause,
+}
+
+/// What makes a repeating callback run again.
+pub(crate) enum Cause {
+    Period { period: Duration, next: Cell<Instant> },
+    Readiness { fd: RawFd, direction: Direction },
+}
+
+impl Cause {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Cause::Period { next, .. } => Some(next.get()),
+            Cause::Readiness { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Period { period, .. } => write!(f, "callback of every {period:?}"),
+            Cause::Readiness { fd, direction: Direction::Read } => write!(f, "reader of descriptor {fd}"),
+            Cause::Readiness { fd, direction: Direction::Write } => write!(f, "writer of descriptor {fd}"),
+        }
+    }
+}
+
+/// A spawned task as the loop sees it. The loop never knows the type of its future or of its value.
+pub(crate) trait RunTask {
+    /// Polls the future once, or drops it if a cancel was asked for. True when the task has finished and its slot is to be freed.
+    fn run(&self, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool;
+
+    /// Drops the future where it is and finishes the task as cancelled: the loop is closing.
+    fn drop_future(&self, reports: &mut dyn FnMut(Report));
+
+    /// Asks for cancellation; takes effect in the task's next job.
+    fn request_cancel(&self);
+
+    /// How many tasks the loop had spawned before this one.
+    fn number(&self) -> u64;
+
+    /// The name given to it, or `task-7`.
+    fn name(&self) -> String;
+
+    /// The task that spawned it, if that lives.
+    fn parent(&self) -> Option<Word>;
+}

@@ -1,0 +1,129 @@
+//! One job of a round: taken out of the table, run, and put back or dropped.
+//!
+//! User code runs here and only here while a loop turns, with nothing borrowed and every panic caught.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::config::OPS_PER_POLL;
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::failures;
+use crate::engine::job::{Cause, Job, Repeat, RunTask};
+use crate::engine::waker;
+use crate::engine::word::Word;
+use crate::instant::Instant;
+use crate::outcome::{Failure, Flow};
+use crate::report::Report;
+
+/// Polls the future given to `run_until_complete`, with its waker.
+pub(crate) type Main<'a> = &'a mut dyn FnMut(&Waker);
+
+/// Runs the job that stands behind `word`; a word that has gone stale since it was queued is skipped (O4).
+pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
+    let Some((turn, place)) = take(core, word) else { return };
+    core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
+    core.ops_left.set(OPS_PER_POLL);
+    match turn {
+        Turn::Main => {
+            context::set_current_task(Some(word));
+            main(&waker::of(word));
+            context::set_current_task(None);
+        }
+        Turn::Task(task) => run_task(core, word, task, place),
+        Turn::Once(callback) => {
+            if let Err(failure) = call(callback) {
+                core.report(Report::of_failure(failure, "callback".to_owned(), place));
+            }
+        }
+        Turn::Repeat(repeat) => run_repeat(core, word, repeat, place),
+        Turn::Report => {
+            failures::deliver_next(core);
+        }
+    }
+}
+
+/// A job whose turn it is.
+enum Turn {
+    Main,
+    Task(Rc<dyn RunTask>),
+    Once(Box<dyn FnOnce() -> Flow>),
+    Repeat(Rc<Repeat>),
+    Report,
+}
+
+fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>)> {
+    let staying = core.with_slot(word, |slot| {
+        slot.is_queued = false;
+        let turn = match &slot.job {
+            Job::Main => Some(Turn::Main),
+            Job::Task(task) => Some(Turn::Task(task.clone())),
+            Job::Repeat(repeat) => Some(Turn::Repeat(repeat.clone())),
+            Job::Once(_) | Job::Report | Job::Deadline(_) => None,
+        };
+        turn.map(|turn| (turn, slot.place))
+    })?;
+    if staying.is_some() {
+        return staying;
+    }
+    let slot = core.remove(word)?;
+    match slot.job {
+        Job::Once(callback) => Some((Turn::Once(callback), slot.place)),
+        Job::Report => Some((Turn::Report, slot.place)),
+        _ => None,
+    }
+}
+
+fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static Location<'static>) {
+    context::set_current_task(Some(word));
+    let has_finished = task.run(&waker::of(word), &mut |report| core.report(report.with_parents(core.parents_of(word))));
+    context::set_current_task(None);
+    if has_finished {
+        let slot = core.remove(word);
+        // The value may still be in there, unread.
+        core.drop_safely((slot, task), "value of a task", place);
+    }
+}
+
+fn run_repeat(core: &Rc<Core>, word: Word, repeat: Rc<Repeat>, place: &'static Location<'static>) {
+    let flow = call(|| (repeat.callback.borrow_mut())());
+    let is_over = matches!(flow, Ok(ControlFlow::Break(())));
+    if let Err(failure) = flow {
+        core.report(Report::of_failure(failure, repeat.cause.to_string(), place));
+    }
+    match &repeat.cause {
+        cause if is_over => {
+            core.cancel(word);
+            if let Cause::Readiness { fd, direction } = cause {
+                let removed = core.driver().ok().and_then(|mut driver| driver.clear_callback(*fd, *direction));
+                drop(removed);
+            }
+        }
+        Cause::Period { period, next } if core.with_slot(word, |_| ()).is_some() => {
+            next.set(next_on_the_grid(next.get(), *period, core.now()));
+            core.arm(word, next.get());
+        }
+        _ => {}
+    }
+    // It was cancelled while it ran, and this is the last owner.
+    core.drop_safely(repeat, "callback", place);
+}
+
+/// The first deadline of a period's grid that is after `now`. Ticks that a busy loop has missed are left out, the others keep their beat.
+fn next_on_the_grid(previous: Instant, period: Duration, now: Instant) -> Instant {
+    let period = period.max(Duration::from_nanos(1));
+    let next = previous + period;
+    if next > now {
+        return next;
+    }
+    let beats = (now - previous).as_nanos() / period.as_nanos() + 1;
+    previous + Duration::from_nanos(u64::try_from(beats * period.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Calls user code that may panic.
+fn call(callback: impl FnOnce() -> Flow) -> Flow {
+    catch_unwind(AssertUnwindSafe(callback)).unwrap_or_else(|payload| Err(Failure::Panic(payload)))
+}

@@ -1,0 +1,203 @@
+//! The turn of a loop: one poll, then rounds.
+//!
+//! ```text
+//! poll     1. timeout = 0 if anything is ready or stop was asked; else time to the next timer; else none
+//!          2. wait that long in the driver
+//!          3. append woken tasks and I/O callbacks, then the inbox of other threads, then due timers
+//! round    4. run the jobs that are in the queue now; what they add waits for the next round
+//! ```
+//!
+//! This order is the promise that users build on (rules O1 to O6 in ARCHITECTURE.md); `tests/random_programs.rs` compares it with a model
+//! that was written from the rules alone.
+
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::clock::VirtualClock;
+use crate::engine::context::{self, Entered};
+use crate::engine::core::{Core, Phase};
+use crate::engine::inbox::Message;
+use crate::engine::job::Job;
+use crate::engine::run_job::{Main, run_job};
+use crate::error::LoopError;
+
+/// How long a poll may wait when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all.
+    No,
+    /// Until something happens; a loop that is turned by hand does not insist that something can.
+    Turn,
+    /// Until something happens; on a virtual clock it is an error when nothing can.
+    Forever,
+}
+
+/// One poll and one round.
+pub(crate) fn turn(core: &Rc<Core>, wait: Wait) -> Result<(), LoopError> {
+    poll(core, wait)?;
+    round(core, &mut |_| ());
+    take_failure(core)
+}
+
+/// Turns until `is_done`, or until stop was asked.
+pub(crate) fn run(core: &Rc<Core>, main: Main<'_>, is_done: impl Fn() -> bool) -> Result<(), LoopError> {
+    poll(core, Wait::Forever)?;
+    loop {
+        round(core, main);
+        let is_stopping = core.is_stopping.replace(false);
+        take_failure(core)?;
+        if is_done() || is_stopping {
+            return Ok(());
+        }
+        if core.ready.borrow().is_empty() || core.jobs_since_poll.get() >= core.jobs_per_poll || core.is_poll_due.get() || has_moved(core) {
+            poll(core, Wait::Forever)?;
+        } else {
+            collect_inbox(core);
+        }
+    }
+}
+
+/// A loop inside `run_*`: it is the current one, awake, and the only one on this thread.
+pub(crate) struct Running<'a> {
+    core: &'a Rc<Core>,
+    _entered: Entered,
+}
+
+impl<'a> Running<'a> {
+    pub(crate) fn start(core: &'a Rc<Core>) -> Result<Running<'a>, LoopError> {
+        if core.phase.get() != Phase::Open {
+            return Err(LoopError::Closed);
+        }
+        if !context::start_running() {
+            return Err(LoopError::AlreadyRunning);
+        }
+        core.inbox.wake_up();
+        Ok(Running { core, _entered: context::enter(core) })
+    }
+}
+
+impl Drop for Running<'_> {
+    /// Leaves the loop asleep: from now on another thread rings the doorbell, which the host of a loop turned by hand watches.
+    fn drop(&mut self) {
+        while !self.core.inbox.fall_asleep() {
+            collect_inbox(self.core);
+        }
+        context::stop_running();
+    }
+}
+
+fn poll(core: &Rc<Core>, wait: Wait) -> Result<(), LoopError> {
+    core.jobs_since_poll.set(0);
+    core.is_poll_due.set(false);
+    let is_busy = wait == Wait::No || core.is_stopping.get() || !core.ready.borrow().is_empty();
+    match core.clock.as_virtual() {
+        _ if is_busy => collect(core, Some(Duration::ZERO)),
+        None => collect(core, core.next_deadline().map(|deadline| deadline - core.now())),
+        Some(clock) => poll_idle_virtual(core, clock, wait),
+    }
+}
+
+/// A poll on a virtual clock with nothing ready: first what has happened already, then what is on its way, then the jump.
+fn poll_idle_virtual(core: &Rc<Core>, clock: &VirtualClock, wait: Wait) -> Result<(), LoopError> {
+    collect(core, Some(Duration::ZERO))?;
+    if !core.ready.borrow().is_empty() {
+        return Ok(());
+    }
+    if core.jobs_in_flight.get() > 0 || clock.is_held() {
+        return collect(core, None);
+    }
+    match core.next_deadline() {
+        Some(deadline) if clock.jumps() => {
+            clock.jump_to(deadline);
+            collect(core, Some(Duration::ZERO))
+        }
+        _ if wait == Wait::Turn => Ok(()),
+        _ => Err(LoopError::Deadlock(waiting_tasks(core))),
+    }
+}
+
+/// One line for each task that waits for something that will not happen.
+fn waiting_tasks(core: &Core) -> String {
+    let mut tasks = core.select(|job| if let Job::Task(task) = job { Some((task.number(), task.name())) } else { None });
+    tasks.sort_by_key(|(_, (number, _))| *number);
+    let line = |word, name| match core.with_slot(word, |slot| slot.place) {
+        Some(place) => format!("\n  task `{name}`, spawned at {place}"),
+        None => String::new(),
+    };
+    tasks.into_iter().map(|(word, (_, name))| line(word, name)).collect()
+}
+
+/// Steps 2 and 3 of a turn.
+fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> {
+    let may_sleep = timeout != Some(Duration::ZERO);
+    let is_asleep = may_sleep && core.inbox.fall_asleep();
+    let timeout = if is_asleep { timeout } else { Some(Duration::ZERO) };
+    let mut woken = core.woken.take();
+    let waited = core.driver().and_then(|mut driver| driver.wait(timeout, &mut woken));
+    if is_asleep {
+        core.inbox.wake_up();
+    }
+    woken.drain(..).for_each(Waker::wake);
+    core.woken.set(woken);
+    waited?;
+    collect_inbox(core);
+    collect_due_timers(core);
+    if let Some(clock) = core.clock.as_virtual() {
+        core.time_at_poll.set(clock.now());
+    }
+    Ok(())
+}
+
+fn collect_inbox(core: &Core) {
+    if !core.inbox.has_mail() {
+        return;
+    }
+    let mut mail = core.mail.take();
+    core.inbox.drain(&mut mail);
+    for message in mail.drain(..) {
+        match message {
+            Message::Wake(word) => core.schedule(word),
+            Message::Call { job, place } => core.schedule(core.insert(Job::Once(job), place)),
+        }
+    }
+    core.mail.set(mail);
+}
+
+fn collect_due_timers(core: &Core) {
+    if core.next_deadline().is_none() {
+        return;
+    }
+    let now = core.now();
+    core.is_poll_due.set(false);
+    while let Some(word) = core.pop_due(now) {
+        if core.with_slot(word, |slot| matches!(slot.job, Job::Deadline(_))) != Some(true) {
+            core.schedule(word);
+        } else if let Some(Job::Deadline(waker)) = core.remove(word).map(|slot| slot.job) {
+            waker.wake();
+        }
+    }
+    core.next_deadline();
+}
+
+/// Whether the virtual clock was moved since the last poll, which noted the time.
+fn has_moved(core: &Core) -> bool {
+    core.clock.as_virtual().is_some_and(|clock| clock.now() != core.time_at_poll.get())
+}
+
+fn round(core: &Rc<Core>, main: Main<'_>) {
+    let snapshot_len = core.ready.borrow().len();
+    for _ in 0..snapshot_len {
+        let word = core.ready.borrow_mut().pop_front();
+        if let Some(word) = word {
+            run_job(core, word, main);
+        }
+    }
+}
+
+fn take_failure(core: &Core) -> Result<(), LoopError> {
+    match core.failure.take() {
+        Some(report) => Err(LoopError::Failed(report)),
+        None => Ok(()),
+    }
+}

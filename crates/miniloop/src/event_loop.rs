@@ -1,0 +1,295 @@
+//! The owner of a loop: who makes it, turns it and closes it.
+//!
+//! ```text
+//! new ---> Open --- close, drop ---> Closing ---> Closed
+//!            run_forever, run_until_complete    turn until something says stop
+//!            run_once, run_ready                one poll and one round, for a host with a loop of its own
+//! ```
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::Location;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::config::{JOBS_PER_POLL, SHUTDOWN_GRACE};
+use crate::doorbell::Doorbell;
+use crate::driver::Driver;
+use crate::engine::close;
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::inbox::Inbox;
+use crate::engine::job::Job;
+use crate::engine::registry;
+use crate::engine::word::Word;
+use crate::engine::turn::{self, Running, Wait};
+use crate::error::LoopError;
+use crate::handle::LoopHandle;
+
+/// An event loop, owned by the thread that made it.
+///
+/// Turn it to the end with [`run_until_complete`](EventLoop::run_until_complete) or [`run_forever`](EventLoop::run_forever), or turn it by hand
+/// from another program's loop with [`run_once`](EventLoop::run_once). Dropping it closes it.
+///
+/// # As a guest in another loop
+/// A host that waits for descriptors itself watches the loop's descriptor ([`AsFd`]) for readability, and keeps this contract: after every call
+/// into miniloop, and before it sleeps, it asks [`next_timeout`](EventLoop::next_timeout), sleeps at most that long, then calls
+/// [`run_ready`](EventLoop::run_ready).
+#[doc(alias = "new_event_loop")]
+pub struct EventLoop {
+    core: Rc<Core>,
+    /// The driver's descriptor once more, for [`AsFd`]: the driver itself is behind a cell. `None` once closed.
+    pollable: Option<OwnedFd>,
+}
+
+/// The settings of a new [`EventLoop`].
+///
+/// ```
+/// let event_loop = miniloop::EventLoop::builder().jobs_per_poll(1).build()?; // asyncio's turn: one round for each poll
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    clock: Clock,
+    jobs_per_poll: usize,
+}
+
+impl Builder {
+    /// Where the loop gets its time from; [`Clock::SYSTEM`] by default.
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Builder {
+        self.clock = clock.into();
+        self
+    }
+
+    /// After so many jobs the next round begins with a poll; 64 by default. A round is never cut short. 0 and 1 poll before every round.
+    pub fn jobs_per_poll(mut self, jobs: usize) -> Builder {
+        self.jobs_per_poll = jobs;
+        self
+    }
+
+    /// Makes the loop.
+    ///
+    /// # Errors
+    /// [`LoopError::Io`] when the system has no descriptors left, or when 4,096 loops are open in this process.
+    pub fn build(self) -> Result<EventLoop, LoopError> {
+        let inbox = Arc::new(Inbox::new(Doorbell::new()?));
+        let driver = Driver::new()?;
+        driver.add_doorbell(inbox.doorbell().as_fd())?;
+        let pollable = driver.as_fd().try_clone_to_owned()?;
+        let id = registry::register(inbox.clone())?;
+        let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox));
+        context::add_resident(&core);
+        Ok(EventLoop { core, pollable: Some(pollable) })
+    }
+}
+
+impl EventLoop {
+    /// A loop with the system's clock and default settings.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    #[expect(clippy::new_without_default, reason = "making a loop can fail")]
+    pub fn new() -> Result<EventLoop, LoopError> {
+        EventLoop::builder().build()
+    }
+
+    /// Settings for a new loop.
+    pub fn builder() -> Builder {
+        Builder { clock: Clock::SYSTEM, jobs_per_poll: JOBS_PER_POLL }
+    }
+
+    /// A handle for callbacks and tasks.
+    pub fn handle(&self) -> LoopHandle {
+        LoopHandle { core: self.core.clone() }
+    }
+
+    /// Runs the loop until `future` is done, and returns its value. The future may borrow from the caller. The round in which it is done runs to
+    /// its end; other tasks stay where they are and go on when the loop is run again.
+    ///
+    /// ```
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let name = String::from("relay");
+    /// let len = event_loop.run_until_complete(async { name.len() })?; // borrows `name`
+    /// assert_eq!(len, 5);
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LoopError::Stopped`] when `stop` came first. Pass `&mut future` (pinned) to keep a future that is not done.
+    /// [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`], [`LoopError::Failed`] and [`LoopError::Io`] as they say.
+    ///
+    /// # Panics
+    /// When the future panics; the loop can be used again.
+    #[track_caller]
+    pub fn run_until_complete<F: Future>(&mut self, future: F) -> Result<F::Output, LoopError> {
+        let running = Running::start(&self.core)?;
+        let main = MainSlot::insert(&self.core, Location::caller());
+        let value = RefCell::new(None);
+        {
+            let mut future = pin!(future);
+            let mut poll = |waker: &Waker| {
+                if value.borrow().is_none()
+                    && let Poll::Ready(ready) = future.as_mut().poll(&mut Context::from_waker(waker))
+                {
+                    *value.borrow_mut() = Some(ready);
+                }
+            };
+            turn::run(&self.core, &mut poll, || value.borrow().is_some())?;
+        }
+        drop(main);
+        drop(running);
+        value.into_inner().ok_or(LoopError::Stopped)
+    }
+
+    /// Runs the loop until [`LoopHandle::stop`]. The round in which stop is called runs to its end; what that round has scheduled stays for the
+    /// next run.
+    ///
+    /// # Errors
+    /// As [`run_until_complete`](EventLoop::run_until_complete), except that being stopped is none.
+    pub fn run_forever(&mut self) -> Result<(), LoopError> {
+        let _running = Running::start(&self.core)?;
+        turn::run(&self.core, &mut |_| (), || false)
+    }
+
+    /// One poll, which waits when there is nothing to do, and one round. For hosts and tests that turn the loop by hand.
+    ///
+    /// While a stop request stands, it does not wait; `run_once` leaves it standing, see [`is_stopping`](EventLoop::is_stopping). On a virtual
+    /// clock with nothing to wait for it returns at once.
+    ///
+    /// # Errors
+    /// As [`run_forever`](EventLoop::run_forever).
+    pub fn run_once(&mut self) -> Result<(), LoopError> {
+        let _running = Running::start(&self.core)?;
+        turn::turn(&self.core, Wait::Turn)
+    }
+
+    /// The same without ever waiting.
+    ///
+    /// # Errors
+    /// As [`run_forever`](EventLoop::run_forever).
+    pub fn run_ready(&mut self) -> Result<(), LoopError> {
+        let _running = Running::start(&self.core)?;
+        turn::turn(&self.core, Wait::No)
+    }
+
+    /// Whether somebody called [`LoopHandle::stop`] since the last `run_forever` or `run_until_complete`, which take the request with them.
+    pub fn is_stopping(&self) -> bool {
+        self.core.is_stopping.get()
+    }
+
+    /// How long a host may sleep before it must turn the loop again, unless the descriptor becomes readable first: zero when something is
+    /// ready, the time to the next timer, or `None` for as long as it takes.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        if self.core.is_stopping.get() || !self.core.ready.borrow().is_empty() {
+            return Some(Duration::ZERO);
+        }
+        self.core.next_deadline().map(|deadline| deadline - self.core.now())
+    }
+
+    /// Cancels all tasks, newest first, and turns the loop until they have ended, for at most `grace`. Tasks that are spawned meanwhile are
+    /// cancelled too. Callbacks and timers stay.
+    ///
+    /// # Errors
+    /// As [`run_forever`](EventLoop::run_forever).
+    pub fn shutdown(&mut self, grace: Duration) -> Result<(), LoopError> {
+        let core = &self.core;
+        let _running = Running::start(core)?;
+        let deadline = core.now() + grace;
+        while core.tasks_alive.get() > 0 {
+            for (word, task) in close::newest_first(core) {
+                task.request_cancel();
+                core.schedule(word);
+            }
+            turn::turn(core, Wait::No)?;
+            if core.now() > deadline {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the loop: messages from other threads are refused, tasks are dropped, newest spawned first, then callbacks and timers; what
+    /// failed in that is reported. Closing again does nothing. A panic in a destructor is reported and hurts nobody else.
+    ///
+    /// ```
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// event_loop.close();
+    /// event_loop.close();
+    /// assert!(matches!(event_loop.run_once(), Err(miniloop::LoopError::Closed)));
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    pub fn close(&mut self) {
+        close::close(&self.core);
+        self.pollable = None;
+    }
+}
+
+impl AsFd for EventLoop {
+    /// A descriptor that is readable when the loop has I/O or messages from other threads to handle. Timers do not make it readable.
+    ///
+    /// # Panics
+    /// When the loop has been closed.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pollable.as_ref().expect("a closed event loop has no descriptor to watch").as_fd()
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for EventLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLoop").field("loop", &self.core.id.0).field("phase", &self.core.phase.get()).finish_non_exhaustive()
+    }
+}
+
+/// The slot of a future that stays in the caller's frame. Dropping it, also by a panic, makes its wakers stale.
+struct MainSlot<'a> {
+    core: &'a Core,
+    word: Word,
+}
+
+impl<'a> MainSlot<'a> {
+    fn insert(core: &'a Core, place: &'static Location<'static>) -> MainSlot<'a> {
+        let word = core.insert(Job::Main, place);
+        core.schedule(word);
+        MainSlot { core, word }
+    }
+}
+
+impl Drop for MainSlot<'_> {
+    fn drop(&mut self) {
+        drop(self.core.remove(self.word));
+    }
+}
+
+/// Runs `main` on a new loop: asyncio's `run`. When it is done, the tasks that are left are cancelled and get 5 s to end; then the loop is closed.
+///
+/// ```
+/// let answer = miniloop::run(async { 42 })?;
+/// assert_eq!(answer, 42);
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+///
+/// # Errors
+/// As [`EventLoop::run_until_complete`].
+///
+/// # Panics
+/// When `main` panics.
+#[track_caller]
+pub fn run<F: Future>(main: F) -> Result<F::Output, LoopError> {
+    let mut event_loop = EventLoop::new()?;
+    let value = event_loop.run_until_complete(main)?;
+    event_loop.shutdown(SHUTDOWN_GRACE)?;
+    event_loop.close();
+    Ok(value)
+}

@@ -1,0 +1,302 @@
+//! The callback face of a loop: everything that callbacks and tasks may do to the loop that runs them.
+//!
+//! The handle is a reference to the loop's state and nothing more; it can be cloned, kept, and used after the loop has closed, when it says so.
+//! The await face is `task.rs`; the owner, who turns the loop, is `event_loop.rs`.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::panic::Location;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::driver::Direction;
+use crate::engine::context::{self, Entered};
+use crate::engine::core::Core;
+use crate::engine::job::{Cause, Job, Repeat};
+use crate::engine::waker;
+use crate::engine::word::Word;
+use crate::error::LoopError;
+use crate::instant::Instant;
+use crate::outcome::Outcome;
+use crate::report::Report;
+
+/// A reference to a loop, for the thread that the loop lives on.
+///
+/// While the loop is being closed, callbacks given to it are dropped at once and their handles are cancelled ones.
+///
+/// # Panics
+/// Methods that schedule something panic once the loop is closed, and name the caller's line; [`LoopHandle::try_call_soon`] returns an error.
+#[derive(Clone)]
+pub struct LoopHandle {
+    pub(crate) core: Rc<Core>,
+}
+
+impl LoopHandle {
+    /// The loop that runs on this thread, or was [entered](LoopHandle::enter) last.
+    ///
+    /// # Panics
+    /// When there is none; [`LoopHandle::try_current`] says so politely.
+    #[doc(alias = "get_running_loop")]
+    #[track_caller]
+    pub fn current() -> LoopHandle {
+        LoopHandle { core: context::current() }
+    }
+
+    /// The loop that runs on this thread, if one does.
+    pub fn try_current() -> Option<LoopHandle> {
+        context::try_current().map(|core| LoopHandle { core })
+    }
+
+    /// Runs `callback` in the next round, after everything that is ready already.
+    ///
+    /// ```
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let handle = event_loop.handle();
+    /// let (hello, stop) = (handle.clone(), handle.clone());
+    /// handle.call_soon(move || {
+    ///     println!("hello");
+    ///     hello.call_soon(move || stop.stop());
+    /// });
+    /// event_loop.run_forever()?;
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    #[track_caller]
+    pub fn call_soon<O: Outcome>(&self, callback: impl FnOnce() -> O + 'static) -> CallbackHandle {
+        self.try_call_soon(callback).unwrap_or_else(|error| panic!("call_soon: {error}; `try_call_soon` returns this as an error"))
+    }
+
+    /// The same, for code that may run after the loop was closed.
+    ///
+    /// # Errors
+    /// [`LoopError::Closed`]; the callback is dropped.
+    #[track_caller]
+    pub fn try_call_soon<O: Outcome>(&self, callback: impl FnOnce() -> O + 'static) -> Result<CallbackHandle, LoopError> {
+        let word = self.insert_once(callback, Location::caller())?;
+        self.core.schedule(word);
+        Ok(CallbackHandle { core: self.core.clone(), word })
+    }
+
+    /// Runs `callback` once `delay` has passed, never earlier. A zero delay still goes through the timer queue: it runs after the callbacks and
+    /// the I/O that are ready by then. [`Duration::MAX`] is never.
+    #[track_caller]
+    pub fn call_later<O: Outcome>(&self, delay: Duration, callback: impl FnOnce() -> O + 'static) -> TimerHandle {
+        self.call_at(self.core.now() + delay, callback)
+    }
+
+    /// Runs `callback` at `deadline` of the loop's clock. Equal deadlines run in the order in which they were set.
+    #[track_caller]
+    pub fn call_at<O: Outcome>(&self, deadline: Instant, callback: impl FnOnce() -> O + 'static) -> TimerHandle {
+        let word = self.insert_once(callback, Location::caller()).unwrap_or_else(|error| panic!("call_at: {error}"));
+        self.arm(word, deadline)
+    }
+
+    /// Runs `callback` every `period`, for the first time after one period, until it returns [`Break`](std::ops::ControlFlow::Break) or is
+    /// cancelled. An error or a panic is reported and the timer goes on.
+    ///
+    /// Deadlines stay on the grid of the first one. Ticks that the loop was too busy to run are left out: one late call, then on the beat
+    /// again. The next deadline is set after the callback has returned. A zero period counts as a nanosecond: once at every poll.
+    #[track_caller]
+    pub fn call_every<O: Outcome>(&self, period: Duration, mut callback: impl FnMut() -> O + 'static) -> TimerHandle {
+        let deadline = self.core.now() + period;
+        let cause = Cause::Period { period, next: Cell::new(deadline) };
+        let word = self
+            .insert(Location::caller(), || Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause })))
+            .unwrap_or_else(|error| panic!("call_every: {error}"));
+        self.arm(word, deadline)
+    }
+
+    /// Runs `callback` whenever `descriptor` is readable, at every poll while it stays so (level-triggered). It replaces an earlier reader of
+    /// that descriptor. The loop does not own the descriptor: call [`remove_reader`](LoopHandle::remove_reader) before closing it.
+    ///
+    /// A callback that returns [`Break`](std::ops::ControlFlow::Break) is removed.
+    ///
+    /// # Errors
+    /// What `epoll_ctl` says, `EPERM` for a regular file for instance; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when the descriptor
+    /// belongs to an open miniloop object (duplicate it with `try_clone` of its standard type); an error also when the loop is closed.
+    #[track_caller]
+    pub fn add_reader<O: Outcome>(&self, descriptor: impl AsFd, callback: impl FnMut() -> O + 'static) -> io::Result<()> {
+        self.add_callback(descriptor.as_fd(), Direction::Read, callback, Location::caller())
+    }
+
+    /// The same for "writable". Reader and writer of a descriptor are independent.
+    ///
+    /// # Errors
+    /// As [`add_reader`](LoopHandle::add_reader).
+    #[track_caller]
+    pub fn add_writer<O: Outcome>(&self, descriptor: impl AsFd, callback: impl FnMut() -> O + 'static) -> io::Result<()> {
+        self.add_callback(descriptor.as_fd(), Direction::Write, callback, Location::caller())
+    }
+
+    /// Removes a reader, also one whose event is queued already. False when there was none.
+    pub fn remove_reader(&self, descriptor: impl AsRawFd) -> bool {
+        self.remove_callback(descriptor.as_raw_fd(), Direction::Read)
+    }
+
+    /// Removes a writer, also one whose event is queued already. False when there was none.
+    pub fn remove_writer(&self, descriptor: impl AsRawFd) -> bool {
+        self.remove_callback(descriptor.as_raw_fd(), Direction::Write)
+    }
+
+    /// Makes the running [`run_forever`](crate::EventLoop::run_forever) or `run_until_complete` return once the round is over. Without one, the
+    /// next one returns after its first turn, which does not wait.
+    pub fn stop(&self) {
+        self.core.is_stopping.set(true);
+    }
+
+    /// The time of the loop's clock.
+    #[doc(alias = "time")]
+    pub fn now(&self) -> Instant {
+        self.core.now()
+    }
+
+    /// Sends what nobody else hears of to `handler`: errors and panics of callbacks and of tasks that nobody waits for. It replaces the earlier
+    /// handler. Without one, reports go to `tracing`, and without a subscriber to standard error.
+    ///
+    /// The handler runs as a job of its own. If it returns [`Break`](std::ops::ControlFlow::Break), the running `run_*` returns
+    /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged.
+    #[doc(alias = "set_exception_handler")]
+    pub fn on_error<O: Outcome>(&self, mut handler: impl FnMut(&Report) -> O + 'static) {
+        let handler = Rc::new(RefCell::new(move |report: &Report| handler(report).into_flow()));
+        let previous = self.core.on_error.replace(Some(handler));
+        self.core.drop_safely(previous, "error handler", Location::caller());
+    }
+
+    /// Makes this loop the one that free functions such as [`spawn`](crate::spawn) mean, while the guard lives: for a host that prepares work
+    /// between two turns.
+    #[must_use = "the loop is left when the guard is dropped"]
+    pub fn enter(&self) -> EnterGuard {
+        EnterGuard(context::enter(&self.core))
+    }
+
+    /// Whether the loop has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
+    fn insert(&self, place: &'static Location<'static>, job: impl FnOnce() -> Job) -> Result<Word, LoopError> {
+        let is_wanted = self.core.accepts_work()?;
+        let job = job();
+        if is_wanted {
+            return Ok(self.core.insert(job, place));
+        }
+        self.core.drop_safely(job, "callback", place);
+        Ok(Word::STALE)
+    }
+
+    fn insert_once<O: Outcome>(&self, callback: impl FnOnce() -> O + 'static, place: &'static Location<'static>) -> Result<Word, LoopError> {
+        self.insert(place, || Job::Once(Box::new(move || callback().into_flow())))
+    }
+
+    fn arm(&self, word: Word, deadline: Instant) -> TimerHandle {
+        if word != Word::STALE {
+            self.core.arm(word, deadline);
+        }
+        TimerHandle { callback: CallbackHandle { core: self.core.clone(), word }, deadline }
+    }
+
+    fn add_callback<O: Outcome>(
+        &self,
+        fd: BorrowedFd<'_>,
+        direction: Direction,
+        mut callback: impl FnMut() -> O + 'static,
+        place: &'static Location<'static>,
+    ) -> io::Result<()> {
+        let cause = Cause::Readiness { fd: fd.as_raw_fd(), direction };
+        let job = || Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause }));
+        let word = self.insert(place, job).map_err(io::Error::other)?;
+        if word == Word::STALE {
+            return Ok(());
+        }
+        let registered = self.core.driver().and_then(|mut driver| driver.set_callback(fd, direction, waker::of(word)));
+        match registered {
+            Ok(replaced) => {
+                self.cancel_callback(replaced);
+                Ok(())
+            }
+            Err(error) => {
+                self.core.cancel(word);
+                Err(error)
+            }
+        }
+    }
+
+    fn remove_callback(&self, fd: RawFd, direction: Direction) -> bool {
+        let removed = self.core.driver().ok().and_then(|mut driver| driver.clear_callback(fd, direction));
+        self.cancel_callback(removed)
+    }
+
+    /// The driver keeps callbacks as wakers, whose data is the word.
+    fn cancel_callback(&self, waker: Option<Waker>) -> bool {
+        waker.is_some_and(|waker| {
+            self.core.cancel(waker::word_of(&waker));
+            true
+        })
+    }
+}
+
+impl fmt::Debug for LoopHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopHandle").field("loop", &self.core.id.0).field("phase", &self.core.phase.get()).finish_non_exhaustive()
+    }
+}
+
+/// Keeps a loop the current one of its thread; see [`LoopHandle::enter`].
+#[derive(Debug)]
+pub struct EnterGuard(#[expect(dead_code, reason = "held for its destructor")] Entered);
+
+/// A callback that can be cancelled before it runs. Dropping the handle changes nothing.
+#[doc(alias = "Handle")]
+pub struct CallbackHandle {
+    pub(crate) core: Rc<Core>,
+    pub(crate) word: Word,
+}
+
+impl CallbackHandle {
+    /// Keeps the callback from running, also when it is queued in this very round, and drops it with all that it owns at once. Cancelling again,
+    /// or after it has run, does nothing.
+    pub fn cancel(&self) {
+        self.core.cancel(self.word);
+    }
+
+    /// Whether it has neither run nor been cancelled.
+    pub fn is_pending(&self) -> bool {
+        self.core.with_slot(self.word, |_| ()).is_some()
+    }
+}
+
+impl fmt::Debug for CallbackHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallbackHandle").field("is_pending", &self.is_pending()).finish_non_exhaustive()
+    }
+}
+
+/// A timer that can be cancelled before it fires. Dropping the handle changes nothing.
+#[derive(Debug)]
+pub struct TimerHandle {
+    callback: CallbackHandle,
+    deadline: Instant,
+}
+
+impl TimerHandle {
+    /// As [`CallbackHandle::cancel`]. A cancelled timer never wakes the loop.
+    pub fn cancel(&self) {
+        self.callback.cancel();
+    }
+
+    /// When it fires; for a repeating timer, when it fires next.
+    pub fn when(&self) -> Instant {
+        let next = self.callback.core.with_slot(self.callback.word, |slot| match &slot.job {
+            Job::Repeat(repeat) => repeat.cause.next_deadline(),
+            _ => None,
+        });
+        next.flatten().unwrap_or(self.deadline)
+    }
+
+    /// Whether it will still fire.
+    pub fn is_pending(&self) -> bool {
+        self.callback.is_pending()
+    }
+}

@@ -1,0 +1,249 @@
+//! The await face of a loop: tasks.
+//!
+//! ```text
+//!           spawn                 polled: pending
+//!  (future) -----> Queued ----------------------------+
+//!                    ^  |                             v
+//!                    |  | cancelled: dropped       Waiting
+//!                    |  | in its own job              |
+//!                    +--|------- woken ---------------+
+//!                       v
+//!                   Finished(value | Cancelled | Panicked) ----> the reader: await, on_done, shared, or the loop after detach
+//! ```
+//!
+//! A task is one allocation that holds the future, its result and whoever waits for that. The loop holds it as "something that can be polled",
+//! the [`Task`] as "something that ends with a `T`".
+
+use std::fmt;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use futures_core::FusedFuture;
+
+use crate::completion::Completion;
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::job::{Job, RunTask};
+use crate::engine::waker;
+use crate::engine::word::Word;
+use crate::handle::{CallbackHandle, LoopHandle};
+use crate::outcome::{Failure, Outcome};
+use crate::report::{Report, ReportKind, log_error};
+use crate::shared::{Shared, Source};
+use crate::task_cell::{Join, Owner, TaskCell, settle};
+use crate::task_error::TaskError;
+
+/// Spawns a task on the running loop. Its first poll comes in the next round, after everything that is ready already.
+///
+/// ```
+/// miniloop::run(async {
+///     let sum = miniloop::spawn(async { 1 + 1 });
+///     assert_eq!(sum.await?, 2);
+///     Ok::<(), miniloop::TaskError>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// Outside a loop. On a loop that is being closed the future is dropped and the task is a cancelled one.
+#[doc(alias = "create_task")]
+#[doc(alias = "ensure_future")]
+#[track_caller]
+pub fn spawn<F: Future + 'static>(future: F) -> Task<F::Output> {
+    spawn_on(&context::current(), future, Location::caller())
+}
+
+impl LoopHandle {
+    /// Spawns a task on this loop; see [`spawn`].
+    ///
+    /// # Panics
+    /// When the loop is closed.
+    #[doc(alias = "create_task")]
+    #[track_caller]
+    pub fn spawn<F: Future + 'static>(&self, future: F) -> Task<F::Output> {
+        spawn_on(&self.core, future, Location::caller())
+    }
+}
+
+fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &'static Location<'static>) -> Task<F::Output> {
+    let is_wanted = core.accepts_work().unwrap_or_else(|error| panic!("spawn at {place}: {error}"));
+    let number = core.tasks_spawned.get();
+    core.tasks_spawned.set(number + 1);
+    let cell_of = |word| Rc::new(TaskCell::new(future, word, number, context::current_task(), place));
+    if !is_wanted {
+        let cell = cell_of(Word::STALE);
+        cell.drop_future(&mut |report| core.report(report));
+        return Task { cell: Some(cell), core: core.clone() };
+    }
+    let mut handle = None;
+    let word = core.insert_with(place, |word| {
+        let cell = cell_of(word);
+        handle = Some(cell.clone() as Rc<dyn Join<F::Output>>);
+        Job::Task(cell)
+    });
+    core.schedule(word);
+    Task { cell: handle, core: core.clone() }
+}
+
+/// A spawned task: await it for its result.
+///
+/// Dropping it cancels the task. A task that is to go on without a handle is given to the loop with [`detach`](Task::detach).
+///
+/// # Panics
+/// Polling it panics when the result has been taken, when the task awaits itself, and under another loop than the first time.
+#[must_use = "dropping a task cancels it: await it, keep it, or `detach` it"]
+pub struct Task<T> {
+    /// `None` once it has been detached.
+    cell: Option<Rc<dyn Join<T>>>,
+    core: Rc<Core>,
+}
+
+impl<T> Task<T> {
+    /// Asks the task to stop: its future is dropped in its own next job, and it ends with [`TaskError::is_cancelled`]. A task that never ran is
+    /// dropped without running. A task that has its value by then ends with that value. Cancelling again does nothing.
+    pub fn cancel(&self) {
+        if let Some(cell) = &self.cell {
+            cell.request_cancel();
+            self.core.schedule(cell.word());
+        }
+    }
+
+    /// Whether the task has ended.
+    #[doc(alias = "done")]
+    pub fn is_finished(&self) -> bool {
+        self.cell.as_ref().is_none_or(|cell| !cell.completion().is_pending())
+    }
+
+    /// The name that was set, or `task-7` for the eighth task of its loop.
+    #[doc(alias = "get_name")]
+    pub fn name(&self) -> String {
+        self.cell.as_ref().map_or_else(String::new, |cell| cell.name())
+    }
+
+    /// Names the task in reports and dumps.
+    ///
+    /// ```
+    /// # miniloop::run(async {
+    /// let pump = miniloop::spawn(async {}).named("pump");
+    /// assert_eq!(pump.name(), "pump");
+    /// # }).unwrap();
+    /// ```
+    #[doc(alias = "set_name")]
+    pub fn named(self, name: impl Into<String>) -> Task<T> {
+        if let Some(cell) = &self.cell {
+            cell.set_name(name.into());
+        }
+        self
+    }
+
+    /// The identity of the task, which [`current_task`] returns inside it.
+    pub fn id(&self) -> TaskId {
+        TaskId(self.cell.as_ref().map_or(Word::STALE, |cell| cell.word()))
+    }
+}
+
+impl<T: 'static> Task<T> {
+    /// Leaves the task to the loop, which reports its error or panic to [`LoopHandle::on_error`]. It ends with the loop at the latest.
+    pub fn detach(mut self)
+    where
+        T: Outcome,
+    {
+        let Some(cell) = self.cell.take() else { return };
+        match cell.completion().take() {
+            None => cell.set_owner(Owner::Loop(T::into_flow)),
+            Some(result) => {
+                let settled = catch_unwind(AssertUnwindSafe(|| settle(result, T::into_flow)));
+                if let Err(failure) = settled.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
+                    self.core.report(Report::of_failure(failure, format!("task `{}`", cell.name()), cell.place()));
+                }
+            }
+        }
+    }
+
+    /// Calls `callback` with the result, as a job of the task's loop, never inside this call. Cancelling the handle cancels the task.
+    ///
+    /// # Panics
+    /// When the loop is closed.
+    #[doc(alias = "add_done_callback")]
+    #[track_caller]
+    pub fn on_done<O: Outcome>(self, callback: impl FnOnce(Result<T, TaskError>) -> O + 'static) -> CallbackHandle {
+        let core = self.core.clone();
+        let cell = self.cell.clone();
+        let take = move || {
+            let result = self.cell.as_ref().and_then(|cell| cell.completion().take());
+            result.map_or(Ok(ControlFlow::Continue(())), |result| callback(result).into_flow())
+        };
+        let word = core.insert(Job::Once(Box::new(take)), Location::caller());
+        if let Some(cell) = cell {
+            drop(cell.completion().register_sole(&waker::of(word)));
+            if !cell.completion().is_pending() {
+                core.schedule(word);
+            }
+        }
+        CallbackHandle { core, word }
+    }
+
+    /// Lets many wait for the result, which they get behind an `Rc`.
+    pub fn shared(self) -> Shared<Result<T, TaskError>> {
+        Shared::new(self)
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(cell) = &self.cell else { return Poll::Pending };
+        let polled = cell.completion().poll_take(cx, "task");
+        assert!(polled.is_ready() || context::current_task() != Some(cell.word()), "task `{}` awaits itself and would never end", cell.name());
+        polled
+    }
+}
+
+impl<T> FusedFuture for Task<T> {
+    fn is_terminated(&self) -> bool {
+        self.cell.as_ref().is_none_or(|cell| cell.completion().is_taken())
+    }
+}
+
+impl<T> Source<Result<T, TaskError>> for Task<T> {
+    fn completion(&self) -> &Completion<Result<T, TaskError>> {
+        match &self.cell {
+            Some(cell) => cell.completion(),
+            None => unreachable!("only `detach` takes the cell, and it takes the task with it"),
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.cancel();
+        let Some(cell) = &self.cell else { return };
+        cell.set_owner(Owner::Nobody);
+        if let Some(Err(error)) = cell.completion().take()
+            && let Some(payload) = error.into_panic()
+        {
+            let report = Report::of_panic(ReportKind::Panic, payload, format!("task `{}`", cell.name()), cell.place());
+            if self.core.is_closed() { log_error(&report.to_string()) } else { self.core.report(report) }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("name", &self.name()).field("is_finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}
+
+/// The identity of a task. It is never given to another task of the same loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskId(Word);
+
+/// The task that is being polled on this thread; none inside a plain callback.
+pub fn current_task() -> Option<TaskId> {
+    context::current_task().map(TaskId)
+}

@@ -1,0 +1,166 @@
+//! The inside of a task: its future, its result, and who is to get that.
+//!
+//! One allocation, seen from two sides: the loop polls it through [`RunTask`], the handle reads it through [`Join`]. This is the one place where
+//! a future is pinned by hand.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::completion::Completion;
+use crate::engine::job::RunTask;
+use crate::engine::word::Word;
+use crate::outcome::{Failure, Flow};
+use crate::report::{Report, ReportKind};
+use crate::task_error::TaskError;
+
+/// A task as its handle sees it.
+pub(crate) trait Join<T>: RunTask {
+    fn completion(&self) -> &Completion<Result<T, TaskError>>;
+    fn set_owner(&self, owner: Owner<T>);
+    fn set_name(&self, name: String);
+    fn word(&self) -> Word;
+    fn place(&self) -> &'static Location<'static>;
+}
+
+/// Who gets the result.
+pub(crate) enum Owner<T> {
+    Handle,
+    /// The task was detached: the loop takes the value apart with this and reports a failure.
+    Loop(fn(T) -> Flow),
+    /// The handle was dropped: a panic is reported, anything else vanishes.
+    Nobody,
+}
+
+pub(crate) struct TaskCell<F: Future> {
+    word: Word,
+    number: u64,
+    place: &'static Location<'static>,
+    parent: Option<Word>,
+    name: RefCell<Option<String>>,
+    is_cancel_requested: Cell<bool>,
+    owner: Cell<Owner<F::Output>>,
+    /// Dropped in place, never moved: it is pinned for as long as it is there.
+    future: RefCell<Option<F>>,
+    completion: Completion<Result<F::Output, TaskError>>,
+}
+
+impl<F: Future> TaskCell<F> {
+    pub(crate) fn new(future: F, word: Word, number: u64, parent: Option<Word>, place: &'static Location<'static>) -> TaskCell<F> {
+        TaskCell {
+            word,
+            number,
+            place,
+            parent,
+            name: RefCell::new(None),
+            is_cancel_requested: Cell::new(false),
+            owner: Cell::new(Owner::Handle),
+            future: RefCell::new(Some(future)),
+            completion: Completion::new(),
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Result<F::Output, TaskError>> {
+        let mut future = self.future.borrow_mut();
+        let Some(future) = future.as_mut() else { return Poll::Pending };
+        // SAFETY: the future is pinned from here on. It stands inside an `Rc`, which does not move what it holds and is never unwrapped, and
+        // in a field that is private to this file, where the only thing done to it besides this is to drop it in place (`drop_in_place`).
+        let future = unsafe { Pin::new_unchecked(future) };
+        let polled = catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(waker))));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            Err(payload) => Poll::Ready(Err(TaskError::panicked(payload))),
+        }
+    }
+
+    /// Drops the future where it is. A destructor that panics is reported and changes nothing about how the task ends.
+    fn drop_in_place(&self, reports: &mut dyn FnMut(Report)) {
+        let dropped = catch_unwind(AssertUnwindSafe(|| *self.future.borrow_mut() = None));
+        if let Err(payload) = dropped {
+            reports(Report::of_panic(ReportKind::DropPanic, payload, format!("task `{}`", self.name()), self.place));
+        }
+    }
+
+    /// Hands the result to its owner.
+    fn finish(&self, result: Result<F::Output, TaskError>, reports: &mut dyn FnMut(Report)) {
+        let outcome = match self.owner.replace(Owner::Nobody) {
+            Owner::Handle => return self.completion.complete(result),
+            Owner::Loop(into_flow) => catch_unwind(AssertUnwindSafe(|| settle(result, into_flow))),
+            Owner::Nobody => catch_unwind(AssertUnwindSafe(|| settle(result, |_| Ok(ControlFlow::Continue(()))))),
+        };
+        if let Err(failure) = outcome.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
+            reports(Report::of_failure(failure, format!("task `{}`", self.name()), self.place));
+        }
+    }
+}
+
+/// What is worth a report in a result that nobody reads. Being cancelled is not.
+pub(crate) fn settle<T>(result: Result<T, TaskError>, into_flow: fn(T) -> Flow) -> Flow {
+    match result {
+        Ok(value) => into_flow(value),
+        Err(error) => error.into_panic().map_or(Ok(ControlFlow::Continue(())), |payload| Err(Failure::Panic(payload))),
+    }
+}
+
+impl<F: Future> RunTask for TaskCell<F> {
+    fn run(&self, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool {
+        let result = if self.is_cancel_requested.get() {
+            Err(TaskError::CANCELLED)
+        } else {
+            match self.poll(waker) {
+                Poll::Pending => return false,
+                Poll::Ready(result) => result,
+            }
+        };
+        self.drop_in_place(reports);
+        self.finish(result, reports);
+        true
+    }
+
+    fn drop_future(&self, reports: &mut dyn FnMut(Report)) {
+        self.drop_in_place(reports);
+        self.finish(Err(TaskError::CANCELLED), reports);
+    }
+
+    fn request_cancel(&self) {
+        self.is_cancel_requested.set(true);
+    }
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn name(&self) -> String {
+        self.name.borrow().clone().unwrap_or_else(|| format!("task-{}", self.number))
+    }
+
+    fn parent(&self) -> Option<Word> {
+        self.parent
+    }
+}
+
+impl<F: Future> Join<F::Output> for TaskCell<F> {
+    fn completion(&self) -> &Completion<Result<F::Output, TaskError>> {
+        &self.completion
+    }
+
+    fn set_owner(&self, owner: Owner<F::Output>) {
+        self.owner.set(owner);
+    }
+
+    fn set_name(&self, name: String) {
+        *self.name.borrow_mut() = Some(name);
+    }
+
+    fn word(&self) -> Word {
+        self.word
+    }
+
+    fn place(&self) -> &'static Location<'static> {
+        self.place
+    }
+}

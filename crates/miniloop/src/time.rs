@@ -1,0 +1,203 @@
+//! Waiting for time: `sleep`, `timeout`, and giving way once.
+//!
+//! A sleeping future is one entry of the loop's timer queue, armed at its first poll and taken out when it is dropped. Nothing here reads the
+//! clock to find out whether it is time: the timer queue says so, in the order of deadlines.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::Location;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::FusedFuture;
+
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::job::Job;
+use crate::engine::word::Word;
+use crate::instant::Instant;
+
+/// The time of the running loop's clock.
+///
+/// # Panics
+/// Outside a loop.
+#[track_caller]
+pub fn now() -> Instant {
+    context::current().now()
+}
+
+/// Waits until `duration` has passed since this call, never less. A zero duration gives way to everything that is ready, once, without a timer;
+/// [`Duration::MAX`] waits for ever.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// miniloop::run(async {
+///     let start = miniloop::now();
+///     miniloop::sleep(Duration::from_millis(2)).await;
+///     assert!(miniloop::now() - start >= Duration::from_millis(2));
+/// })?;
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+///
+/// # Cancellation
+/// Dropping it takes its timer out of the queue.
+///
+/// # Panics
+/// Outside a loop, and when polled under another loop.
+#[track_caller]
+pub fn sleep(duration: Duration) -> Sleep {
+    let core = context::current();
+    let deadline = if duration.is_zero() { None } else { Some(core.now() + duration) };
+    Sleep { core, deadline, place: Location::caller(), state: State::New }
+}
+
+/// Waits until the loop's clock shows `deadline`. One that has passed already is waited for through the timer queue all the same, until the
+/// next poll of the loop.
+///
+/// # Panics
+/// As [`sleep`].
+#[track_caller]
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep { core: context::current(), deadline: Some(deadline), place: Location::caller(), state: State::New }
+}
+
+/// Gives way to everything that is ready, once: asyncio's `sleep(0)`.
+///
+/// # Panics
+/// Outside a loop.
+#[track_caller]
+pub fn yield_now() -> Sleep {
+    sleep(Duration::ZERO)
+}
+
+/// The future of [`sleep`], [`sleep_until`] and [`yield_now`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Sleep {
+    core: Rc<Core>,
+    /// `None` waits for the next round instead of a time.
+    deadline: Option<Instant>,
+    place: &'static Location<'static>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Waiting(Word),
+    Done,
+}
+
+impl Sleep {
+    /// When it ends; `None` if it only gives way.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn start(&mut self, cx: &Context<'_>) {
+        let home = context::try_current().map(|core| core.id);
+        assert!(home.is_none_or(|home| home == self.core.id), "this sleep was made under another event loop than the one that polls it");
+        self.state = match self.deadline {
+            Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone(), self.place)),
+            None => {
+                cx.waker().wake_by_ref();
+                State::Waiting(Word::STALE)
+            }
+        };
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.state {
+            State::New => {
+                self.start(cx);
+                Poll::Pending
+            }
+            State::Waiting(word) => {
+                let replaced = self.core.with_slot(word, |slot| match &mut slot.job {
+                    Job::Deadline(waker) if !waker.will_wake(cx.waker()) => Some(std::mem::replace(waker, cx.waker().clone())),
+                    _ => None,
+                });
+                if replaced.is_some() {
+                    return Poll::Pending;
+                }
+                self.state = State::Done;
+                Poll::Ready(())
+            }
+            State::Done => Poll::Ready(()),
+        }
+    }
+}
+
+impl FusedFuture for Sleep {
+    fn is_terminated(&self) -> bool {
+        self.state == State::Done
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let State::Waiting(word) = self.state {
+            drop(self.core.remove(word));
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+/// Awaits `future` for at most `limit`, counted from this call.
+///
+/// The future is polled before the clock is asked, so a value that is ready in the poll in which the time runs out is returned. A zero limit
+/// lets the future be polled until it has given way once.
+///
+/// ```
+/// use miniloop::{Elapsed, sleep, timeout};
+/// use std::time::Duration;
+///
+/// miniloop::run(async {
+///     assert_eq!(timeout(Duration::from_secs(5), async { 42 }).await, Ok(42));
+///     assert_eq!(timeout(Duration::from_millis(1), sleep(Duration::MAX)).await, Err(Elapsed));
+/// })?;
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+///
+/// # Errors
+/// [`Elapsed`] when the time is up; the future is dropped.
+///
+/// # Panics
+/// Outside a loop.
+#[doc(alias = "wait_for")]
+#[track_caller]
+pub fn timeout<F: Future>(limit: Duration, future: F) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    let mut limit = sleep(limit);
+    async move {
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(value) => Poll::Ready(Ok(value)),
+            Poll::Pending => Pin::new(&mut limit).poll(cx).map(|()| Err(Elapsed)),
+        })
+        .await
+    }
+}
+
+/// The time given to [`timeout`] is up. You asked for a limit; compare [`TaskError::is_cancelled`](crate::TaskError::is_cancelled), where
+/// somebody stopped you.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time limit was reached")
+    }
+}
+
+impl std::error::Error for Elapsed {}
