@@ -120,7 +120,7 @@ fn check_root(path: &str, source: &Source, positions: &BTreeMap<String, usize>) 
         }
     }
     let mut previous: Option<(usize, &str)> = None;
-    for module in source.modules.iter().filter(|module| !module.test && !module.inline) {
+    for module in source.modules.iter().filter(|module| !module.inline) {
         let own = |file: &&String| **file == format!("{}.rs", module.name) || file.starts_with(&format!("{}/", module.name));
         let Some(position) = positions.iter().filter(|(file, _)| own(file)).map(|(_, position)| *position).min() else { continue };
         if let Some((before, name)) = previous.filter(|(before, _)| *before > position) {

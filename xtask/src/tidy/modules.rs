@@ -121,13 +121,14 @@ fn folder_of(file: &str) -> &str {
 mod tests {
     use super::*;
 
-    const FILES: [(&str, &str); 6] = [
+    const FILES: [(&str, &str); 7] = [
         ("lib.rs", "mod a; mod b; #[cfg(test)] mod model; mod sys { pub mod page; } pub use b::deep::{Thing, Other as Renamed};"),
         ("a.rs", "mod inline {} use crate::b::deep as far; pub use self::Loop as Loop;"),
         ("b/mod.rs", "pub mod deep; #[path = \"odd_name.rs\"] mod named; pub use deep::Thing;"),
         ("b/deep.rs", ""),
         ("b/odd_name.rs", ""),
-        ("model.rs", ""),
+        ("model.rs", "mod part;"),
+        ("model/part.rs", ""),
     ];
 
     fn modules(files: &[(&str, &str)]) -> Modules {
@@ -166,7 +167,7 @@ mod tests {
     #[test]
     fn files_below_a_test_module_are_test_files() {
         let modules = modules(&FILES);
-        assert_eq!(modules.test_files.iter().collect::<Vec<_>>(), ["model.rs"]);
+        assert_eq!(modules.test_files.iter().collect::<Vec<_>>(), ["model.rs", "model/part.rs"]);
         assert_eq!(modules.module_of("b/deep.rs"), Some(["b".to_owned(), "deep".to_owned()].as_slice()));
         assert_eq!(modules.module_of("a.rs"), Some(["a".to_owned()].as_slice()));
         assert_eq!(modules.module_of("lost.rs"), None);

@@ -65,6 +65,7 @@ fn a_module_publishes_its_parts_without_using_them() {
     check(layers, &files("mod part; pub(crate) use part::*;", ""), &[("crate/src/a/mod.rs:1", "below")]);
     check(layers, &files("mod part; use part::Part;", ""), &[("crate/src/a/mod.rs:1", "below")]);
     check(layers, &files("mod part; fn f() { part::g() }", ""), &[("crate/src/a/mod.rs:1", "below")]);
+    check(layers, &files("mod part; fn f() { part::m!() }", ""), &[("crate/src/a/mod.rs:1", "below")]);
     check(layers, &files("mod part; pub use crate::b::B;", ""), &[("crate/src/a/mod.rs:1", "below")]);
 }
 
@@ -86,6 +87,8 @@ fn every_package_has_its_list() {
 
 #[test]
 fn mod_lines_stand_in_the_order_of_the_list() {
+    let main = ("main.rs", "mod a; mod b; #[cfg(test)] mod tests { mod a {} }");
+    check("a.rs\nb.rs\nmain.rs\n", &[main, ("a.rs", ""), ("b.rs", "")], &[]);
     let files = [("lib.rs", "mod b;\nmod a;\n"), ("a.rs", ""), ("b/mod.rs", "mod c;"), ("b/c.rs", "")];
     check("b/c.rs\nb/mod.rs\na.rs\nlib.rs\n", &files, &[]);
     check("a.rs\nb/c.rs\nb/mod.rs\nlib.rs\n", &files, &[("crate/src/lib.rs:2", "`mod a` stands below `mod b`")]);
