@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::engine::context::Home;
+use crate::mutant::{Mutant, is_broken};
 use crate::wait_queue::{Key, WaitQueue};
 
 pub(crate) struct Completion<R> {
@@ -131,7 +132,12 @@ impl<R> Completion<R> {
     /// Wakes `waker` on completion, behind those who wait already. Returns the waker that `key` had registered before.
     pub(crate) fn register_shared(&self, key: &mut Option<Key>, waker: &Waker) -> Option<Waker> {
         match &mut *self.state.borrow_mut() {
-            State::Pending(Readers::Many(queue)) => queue.register(key, waker),
+            State::Pending(Readers::Many(queue)) => {
+                if is_broken(Mutant::WaiterLosesItsPlace) {
+                    drop(key.take().and_then(|key| queue.remove(key)));
+                }
+                queue.register(key, waker)
+            }
             _ => None,
         }
     }

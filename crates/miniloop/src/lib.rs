@@ -27,6 +27,7 @@
 //! what other threads sent, then the timers that are due. The source of each rule is `ARCHITECTURE.md`.
 
 mod config;
+mod mutant;
 mod instant;
 mod clock;
 mod slots;

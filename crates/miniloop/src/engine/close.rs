@@ -14,6 +14,7 @@ use crate::engine::job::{Job, RunTask};
 use crate::engine::registry;
 use crate::engine::word::Word;
 use crate::instant::Instant;
+use crate::mutant::{Mutant, is_broken};
 
 /// Closes the loop; closing it again does nothing. Must not be called while it runs.
 pub(crate) fn close(core: &Rc<Core>) {
@@ -43,6 +44,9 @@ pub(crate) fn close(core: &Rc<Core>) {
 pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Rc<dyn RunTask>)> {
     let mut tasks = core.select(|job| if let Job::Task(task) = job { Some(task.clone()) } else { None });
     tasks.sort_by_key(|(_, task)| Reverse(task.number()));
+    if is_broken(Mutant::CloseOldestFirst) {
+        tasks.reverse();
+    }
     tasks
 }
 

@@ -10,6 +10,7 @@ use std::task::{self, Poll};
 
 use crate::engine::core::Core;
 use crate::engine::word::{LoopId, Word};
+use crate::mutant::{Mutant, is_broken};
 
 struct Context {
     /// The loop that free functions mean: the running one, or the one entered last. Owns a reference unless null.
@@ -159,7 +160,9 @@ pub(crate) fn poll_budget(cx: &mut task::Context<'_>) -> Poll<()> {
 
 /// Told after each successful operation.
 pub(crate) fn spend_operation() {
-    with_current(|core| core.ops_left.set(core.ops_left.get().saturating_sub(1)));
+    if !is_broken(Mutant::NoOperationBudget) {
+        with_current(|core| core.ops_left.set(core.ops_left.get().saturating_sub(1)));
+    }
 }
 
 fn with_current<R>(look: impl FnOnce(&Core) -> R) -> Option<R> {

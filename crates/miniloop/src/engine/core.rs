@@ -20,6 +20,7 @@ use crate::engine::timers::Timers;
 use crate::engine::word::{LoopId, Word};
 use crate::error::LoopError;
 use crate::instant::Instant;
+use crate::mutant::{Mutant, is_broken};
 use crate::outcome::Flow;
 use crate::report::{Report, ReportKind};
 use crate::slots::Slots;
@@ -131,11 +132,15 @@ impl Core {
     /// Wakes a job: it stands in the ready queue from now on, once. A word that has gone stale does nothing.
     pub(crate) fn schedule(&self, word: Word) {
         if let Some(slot) = self.slots.borrow_mut().get_mut(word.key())
-            && !slot.is_queued
+            && (!slot.is_queued || is_broken(Mutant::WakesAddUp))
             && !matches!(slot.job, Job::Deadline(_))
         {
             slot.is_queued = true;
-            self.ready.borrow_mut().push_back(word);
+            if is_broken(Mutant::WakesJumpTheQueue) && matches!(slot.job, Job::Task(_)) {
+                self.ready.borrow_mut().push_front(word);
+            } else {
+                self.ready.borrow_mut().push_back(word);
+            }
         }
     }
 
@@ -159,6 +164,9 @@ impl Core {
 
     /// Takes a callback out and drops it, and with it all that it owns, at once.
     pub(crate) fn cancel(&self, word: Word) {
+        if is_broken(Mutant::CancelTooLate) && self.with_slot(word, |slot| slot.is_queued) == Some(true) {
+            return;
+        }
         if let Some(slot) = self.remove(word) {
             let place = slot.place;
             self.drop_safely(slot.job, "callback", place);

@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use crate::config::TIMERS_PURGED_FROM_LEN;
 use crate::engine::word::Word;
 use crate::instant::Instant;
+use crate::mutant::{Mutant, is_broken};
 
 #[derive(Default)]
 pub(crate) struct Timers {
@@ -32,7 +33,8 @@ impl Timers {
     }
 
     pub(crate) fn arm(&mut self, deadline: Instant, word: Word) {
-        self.heap.push(Timer { deadline, sequence: self.next_sequence, word });
+        let sequence = if is_broken(Mutant::EqualDeadlinesNewestFirst) { u64::MAX - self.next_sequence } else { self.next_sequence };
+        self.heap.push(Timer { deadline, sequence, word });
         self.next_sequence += 1;
     }
 

@@ -21,6 +21,7 @@ use crate::engine::inbox::Message;
 use crate::engine::job::Job;
 use crate::engine::run_job::{Main, run_job};
 use crate::error::LoopError;
+use crate::mutant::{Mutant, is_broken};
 
 /// How long a poll may wait when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(crate) fn run(core: &Rc<Core>, main: Main<'_>, is_done: impl Fn() -> bool) -
         }
         if core.ready.borrow().is_empty() || core.jobs_since_poll.get() >= core.jobs_per_poll || core.is_poll_due.get() || has_moved(core) {
             poll(core, Wait::Forever)?;
-        } else {
+        } else if !is_broken(Mutant::InboxOnlyAtPoll) {
             collect_inbox(core);
         }
     }
@@ -141,6 +142,9 @@ fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> 
     woken.drain(..).for_each(Waker::wake);
     core.woken.set(woken);
     waited?;
+    if is_broken(Mutant::TimersBeforeInbox) {
+        collect_due_timers(core);
+    }
     collect_inbox(core);
     collect_due_timers(core);
     if let Some(clock) = core.clock.as_virtual() {
@@ -192,6 +196,9 @@ fn round(core: &Rc<Core>, main: Main<'_>) {
         if let Some(word) = word {
             run_job(core, word, main);
         }
+    }
+    if is_broken(Mutant::RoundWithoutSnapshot) && !core.ready.borrow().is_empty() {
+        round(core, main);
     }
 }
 
