@@ -1,8 +1,66 @@
 //! Rooms, sessions and the line protocol of relay, as pure state.
+//!
+//! Bytes and the time go in; what to send to whom, what to make durable and when to call again come out. This crate knows no socket,
+//! clock, file, thread and no `async`: the crate `relay` moves bytes between it and the world. So each of its tests is a conversation, in
+//! virtual time.
+//!
+//! Everything happens through a [`Hub`]. A turn of the shell:
+//!
+//! 1. For each readable socket: while [`Hub::may_read`], read and [`Hub::receive`]; at the first read that does not fill the buffer,
+//!    [`Hub::read_dry`]; at its end, [`Hub::end_of_input`]; on an error, [`Hub::disconnect`].
+//! 2. When a batch came back from the disk, [`Hub::committed`] or [`Hub::commit_refused`].
+//! 3. [`Hub::tick`], after the reading: a `PONG` that arrived together with its deadline counts.
+//! 4. Until [`Hub::pop_touched`] is empty: write what [`Hub::outbox`] holds once and report it with [`Hub::sent`] and, if the kernel took
+//!    less, [`Hub::send_blocked`]; read again where the pause is over; close what has ended.
+//! 5. [`Hub::take_batch`], for the commit worker.
+//! 6. Wait for sockets and the worker, at most until [`Hub::next_deadline`].
+//!
+//! ```
+//! use relay_core::{Hub, Nanos, Settings};
+//!
+//! let mut hub = Hub::new(Settings::default());
+//! let now = Nanos(0);
+//! let alice = hub.connect(now, "127.0.0.1:50000".parse().unwrap()).unwrap();
+//! hub.receive(now, alice, b"JOIN alice blue\nMSG hello\n");
+//!
+//! // The join is answered at once, the message is not shown to anybody before it is durable.
+//! let queued = |hub: &Hub| hub.outbox(alice).collect::<Vec<_>>().concat();
+//! assert_eq!(queued(&hub), b"OK JOIN alice blue\n");
+//! let batch = hub.take_batch().unwrap();
+//! assert_eq!(batch.sections[0].lines, b"MESSAGE alice hello\n");
+//! hub.committed(now, batch);
+//! assert_eq!(queued(&hub), b"OK JOIN alice blue\nMESSAGE alice hello\n");
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 mod batch;
+mod nanos;
+pub mod limits;
+mod settings;
+mod closing;
+mod counters;
+mod slots;
+mod once_queue;
+mod deadlines;
+mod clock;
+mod bucket;
+mod name;
+mod line;
+mod command;
+mod reply;
+mod outbox;
+mod tail;
+mod room;
+mod uncommitted;
+mod connection;
+mod hub;
 
 pub use batch::{Batch, Section};
+pub use closing::{CloseReason, Closed, Refused, StorageError};
+pub use counters::Counters;
+pub use hub::{ConnectionId, Hub, Touched};
+pub use nanos::Nanos;
+pub use reply::SERVER_FULL;
+pub use settings::{PeerLimits, Rate, Settings};

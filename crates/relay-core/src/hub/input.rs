@@ -1,0 +1,167 @@
+//! From bytes to lines, and when not to: pausing.
+//!
+//! A read is parsed where it lies, in the shell's buffer. Copied is only what cannot be parsed yet: an unfinished line, or everything
+//! behind the line at which the connection had to pause. When the cause of a pause goes away, [`Hub::resume`] parses that first, and the
+//! shell is told to read on. The clock of a paused connection starts again when the shell has read it dry (`clock` says why).
+
+use core::mem;
+
+use memchr::memchr;
+
+use super::{ConnectionId, Hub};
+use crate::connection::{Answer, Pause};
+use crate::line::{self, LineError};
+use crate::nanos::Nanos;
+use crate::slots::Key;
+
+impl Hub {
+    /// Whether the shell should read from this connection now. If not, and if that will change, the hub remembers that it was asked, and
+    /// [`Hub::pop_touched`] says when to read on.
+    pub fn may_read(&mut self, now: Nanos, id: ConnectionId) -> bool {
+        let commits_are_full = self.uncommitted.is_full();
+        let Some(connection) = self.connections.get(id.0) else { return false };
+        if self.is_shutting_down || !connection.takes_input() || connection.pause.is_some() {
+            return false;
+        }
+        match connection.pause_cause(commits_are_full, now) {
+            Some(cause) => {
+                self.pause(now, id.0, cause);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Takes what the shell has read, of any length, and answers what is in it.
+    pub fn receive(&mut self, now: Nanos, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if self.is_shutting_down || !connection.takes_input() {
+            return;
+        }
+        if connection.kept.is_empty() {
+            return self.parse_and_keep_rest(now, id.0, bytes);
+        }
+        let line_len = memchr(b'\n', bytes).map(|end| end + 1);
+        if let (Some(line_len), None) = (line_len, connection.pause) {
+            // Only the line that was begun earlier is put together; the others are parsed where they lie.
+            let mut line = mem::take(&mut connection.kept);
+            line.extend_from_slice(&bytes[..line_len]);
+            self.parse_and_keep_rest(now, id.0, &line);
+            let rest = &bytes[line_len..];
+            match self.connections.get_mut(id.0) {
+                Some(connection) if connection.pause.is_some() => connection.kept.extend_from_slice(rest),
+                _ => self.parse_and_keep_rest(now, id.0, rest),
+            }
+        } else {
+            connection.kept.extend_from_slice(bytes);
+            if connection.pause.is_none() && line::is_too_long(&connection.kept) {
+                let kept = mem::take(&mut connection.kept);
+                self.parse_and_keep_rest(now, id.0, &kept);
+            }
+        }
+    }
+
+    /// The kernel holds nothing more from this connection at the moment: its deadline may be judged again.
+    pub fn read_dry(&mut self, now: Nanos, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.pause.is_none() && connection.clock.is_stopped() {
+            connection.clock.start(now);
+            self.rearm(id.0);
+        }
+    }
+
+    fn parse_and_keep_rest(&mut self, now: Nanos, key: Key, bytes: &[u8]) {
+        let parsed_len = self.parse(now, key, bytes);
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.kept.extend_from_slice(&bytes[parsed_len..]);
+        }
+    }
+
+    /// Handles the complete lines and returns their length: what is behind is to be kept.
+    fn parse(&mut self, now: Nanos, key: Key, bytes: &[u8]) -> usize {
+        let mut parsed_len = 0;
+        loop {
+            let commits_are_full = self.uncommitted.is_full();
+            let Some(connection) = self.connections.get_mut(key) else { return bytes.len() };
+            let rest = &bytes[parsed_len..];
+            if rest.is_empty() || !connection.takes_input() {
+                return bytes.len();
+            }
+            if let Some(cause) = connection.pause_cause(commits_are_full, now) {
+                self.pause(now, key, cause);
+                return parsed_len;
+            }
+            let Some(line_len) = memchr(b'\n', rest) else {
+                if !connection.discarding && line::is_too_long(rest) {
+                    connection.discarding = true;
+                    self.reject_line(now, key, LineError::TooLong, rest.len());
+                    return bytes.len();
+                }
+                return if connection.discarding { bytes.len() } else { parsed_len };
+            };
+            parsed_len += line_len + 1;
+            if connection.discarding {
+                connection.discarding = false;
+                continue;
+            }
+            match line::text(&rest[..line_len]) {
+                Ok(text) => self.request(now, key, text, line_len + 1),
+                Err(error) => self.reject_line(now, key, error, line_len + 1),
+            }
+        }
+    }
+
+    fn reject_line(&mut self, now: Nanos, key: Key, error: LineError, len_bytes: usize) {
+        let answer = match error {
+            LineError::TooLong => {
+                self.counters.lines_too_long += 1;
+                crate::reply::LINE_TOO_LONG
+            }
+            LineError::InvalidText => {
+                self.counters.lines_invalid += 1;
+                crate::reply::INVALID_TEXT
+            }
+        };
+        self.answer(now, key, Answer::Line(answer));
+        self.count_before_join(now, key, len_bytes);
+    }
+
+    fn pause(&mut self, now: Nanos, key: Key, cause: Pause) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.pause = Some(cause);
+        connection.announce_read = false;
+        connection.clock.stop(now);
+        match cause {
+            Pause::Commits => {
+                self.paused_for_commits.push(key.index);
+                self.counters.pauses_for_commits += 1;
+            }
+            Pause::Answers => self.counters.pauses_for_answers += 1,
+            Pause::Rate => {
+                self.counters.pauses_for_rate += 1;
+                self.rearm(key);
+            }
+            Pause::Outbox => {
+                self.counters.pauses_for_outbox += 1;
+                // What the server took of its time before is not the client's silence.
+                connection.clock.give_back(now);
+                self.rearm(key);
+            }
+        }
+    }
+
+    /// Ends a pause whose cause may be gone; another cause begins the next one.
+    pub(super) fn resume(&mut self, now: Nanos, key: Key) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.pause = None;
+        let kept = mem::take(&mut connection.kept);
+        self.parse_and_keep_rest(now, key, &kept);
+        if let Some(connection) = self.connections.get_mut(key)
+            && connection.pause.is_none()
+            && connection.takes_input()
+        {
+            connection.announce_read = true;
+            self.touched.push(key.index);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What makes bytes a line of the protocol: its end, its length, its text.
+//!
+//! Every byte of every message passes here, so plain ASCII is judged without a branch per byte.
+
+use crate::limits::LINE_LEN_MAX_BYTES;
+
+/// Why a line is not looked at further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineError {
+    TooLong,
+    InvalidText,
+}
+
+/// The text of a line that was ended by `\n`, which is not part of `line`.
+#[inline]
+pub(crate) fn text(line: &[u8]) -> Result<&[u8], LineError> {
+    let text = line.strip_suffix(b"\r").unwrap_or(line);
+    if text.len() > LINE_LEN_MAX_BYTES {
+        Err(LineError::TooLong)
+    } else if is_plain(text) || is_valid(text) {
+        Ok(text)
+    } else {
+        Err(LineError::InvalidText)
+    }
+}
+
+/// Whether no end can make this a line any more. A last `\r` may still be part of the end.
+pub(crate) fn is_too_long(unfinished: &[u8]) -> bool {
+    unfinished.strip_suffix(b"\r").unwrap_or(unfinished).len() > LINE_LEN_MAX_BYTES
+}
+
+/// Printable ASCII and tabs only. No early exit: the loop becomes vector instructions.
+#[inline]
+fn is_plain(text: &[u8]) -> bool {
+    text.iter().fold(true, |plain, &byte| plain & ((b' '..0x7f).contains(&byte) | (byte == b'\t')))
+}
+
+/// UTF-8 without control characters other than tab, those above ASCII (U+0080 to U+009F) included.
+#[cold]
+fn is_valid(text: &[u8]) -> bool {
+    core::str::from_utf8(text).is_ok_and(|text| text.chars().all(|char| char == '\t' || !char.is_control()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: impl AsRef<[u8]>, expected: Result<&[u8], LineError>) {
+        assert_eq!(text(line.as_ref()), expected);
+    }
+
+    #[test]
+    fn one_carriage_return_before_the_end_is_dropped() {
+        check("a b \r", Ok(b"a b "));
+        check("\r", Ok(b""));
+        check("a\r\r", Err(LineError::InvalidText));
+    }
+
+    #[test]
+    fn the_longest_line_passes_and_one_more_byte_does_not() {
+        let longest = [b'x'; LINE_LEN_MAX_BYTES];
+        check(longest, Ok(&longest));
+        check([&longest[..], b"\r"].concat(), Ok(&longest));
+        check([&longest[..], b"x"].concat(), Err(LineError::TooLong));
+        // Length is judged before text.
+        check([&longest[..], b"\0"].concat(), Err(LineError::TooLong));
+    }
+
+    #[test]
+    fn an_unfinished_line_is_too_long_once_no_end_can_save_it() {
+        let longest = [b'x'; LINE_LEN_MAX_BYTES];
+        assert!(!is_too_long(&longest));
+        assert!(!is_too_long(&[&longest[..], b"\r"].concat()));
+        assert!(is_too_long(&[&longest[..], b"x"].concat()));
+        assert!(is_too_long(&[&longest[..], b"\r\r"].concat()));
+    }
+
+    #[test]
+    fn text_is_utf8_without_control_characters() {
+        for good in ["", "\t", " ~", "é", "\u{a0}", "\u{2028}", "😀 a\tb"] {
+            check(good, Ok(good.as_bytes()));
+        }
+        for bad in [
+            &b"\0"[..],
+            b"\x1b[m",
+            b"\x7f",
+            b"a\rb",
+            "\u{80}".as_bytes(),
+            "\u{9f}".as_bytes(),
+            b"\xff",
+            b"\xc3",
+            b"\xed\xa0\x80",
+            b"\xc0\x80",
+        ] {
+            check(bad, Err(LineError::InvalidText));
+        }
+    }
+}
