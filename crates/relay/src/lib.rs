@@ -1,1 +1,3 @@
-//! stub
+//! The chat server around `relay-core`: sockets, storage, command line.
+
+pub mod storage;

@@ -1,0 +1,143 @@
+//! The seam between the log and the disk: the few calls that the log makes, so that tests can pass a disk that fails or loses power.
+//!
+//! Everything happens in one folder; names are file names, never paths. The real disk is [`OsDisk`]; the tests' is `memory_disk.rs`.
+//! One dynamic call per system call costs nothing beside it. Next: `folder.rs`, which says whose folder it is.
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the log.
+pub(super) trait Disk: Send + Sync {
+    /// Where it is, for messages.
+    fn path(&self) -> &Path;
+    fn names(&self) -> io::Result<Vec<String>>;
+    fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>>;
+    /// Makes an empty file, for reading and writing; one that stands there is emptied.
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes the names durable: what was created, renamed and removed.
+    fn sync_folder(&self) -> io::Result<()>;
+    /// What the file system has left for us.
+    fn free_bytes(&self) -> io::Result<u64>;
+}
+
+/// A file of that folder.
+pub(super) trait DiskFile: Send + Sync {
+    fn byte_count(&self) -> io::Result<u64>;
+    /// One `pread`: fewer bytes than asked for do not mean the end of the file, none do.
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// One `pwrite`: may write less than it was given.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// One `fdatasync`: content and length, not the times.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// What an opened file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    ReadWrite,
+}
+
+/// A write that did not get everything out.
+pub(super) struct PartlyWritten {
+    pub(super) written_bytes: usize,
+    pub(super) error: io::Error,
+}
+
+/// Writes all of `bytes`, which is one `pwrite` unless the disk is full or a signal came.
+pub(super) fn write_all_at(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> Result<(), PartlyWritten> {
+    let mut written_bytes = 0;
+    while written_bytes < bytes.len() {
+        match file.write_at(&bytes[written_bytes..], offset + written_bytes as u64) {
+            Ok(0) => return Err(PartlyWritten { written_bytes, error: io::ErrorKind::WriteZero.into() }),
+            Ok(count) => written_bytes += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(PartlyWritten { written_bytes, error }),
+        }
+    }
+    Ok(())
+}
+
+/// The folder on the machine's file system.
+pub(super) struct OsDisk {
+    path: PathBuf,
+    /// Held open: what is synced, and what names are looked up in even if somebody renames the folder.
+    folder: File,
+}
+
+impl OsDisk {
+    pub(super) fn open(path: &Path) -> io::Result<OsDisk> {
+        Ok(OsDisk { path: path.to_owned(), folder: File::open(path)? })
+    }
+
+    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Box<dyn DiskFile>> {
+        // No link is followed out of the folder, and a pipe that somebody put there does not block us.
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(Box::new(file))
+    }
+}
+
+impl Disk for OsDisk {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        // A name that is not UTF-8 is not one of ours.
+        Dir::read_from(&self.folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>> {
+        self.open_with(name, if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR })
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.folder, from, &self.folder, to)?)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())?)
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        self.folder.sync_all()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let file_system = rustix::fs::fstatvfs(&self.folder)?;
+        Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
+    }
+}
+
+impl DiskFile for File {
+    fn byte_count(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, out, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+}

@@ -1,0 +1,225 @@
+//! What can go wrong, for the server ([`StorageError`], at a commit) and for people ([`OpenError`], [`HistoryError`], at the command line).
+//!
+//! Each message names the file, the offset where there is one, and the way out. Next: `record.rs`.
+
+use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
+
+/// Why a commit was not made durable.
+#[derive(Debug, Clone)]
+pub enum StorageError {
+    /// Too little disk is free. Nothing of the batch is stored; the same or another batch may be committed when there is room.
+    Full {
+        /// The folder whose file system is full.
+        folder: PathBuf,
+    },
+    /// The disk refused, and what it holds is unknown until the next start. Final: every later commit fails with the same error.
+    Failed(Failure),
+}
+
+/// The call to the disk that failed.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What was being done, as "writing to" or "syncing".
+    pub action: &'static str,
+    /// The file or folder it was done to.
+    pub path: PathBuf,
+    /// Where in the file.
+    pub offset: u64,
+    /// What the operating system said.
+    pub source: Arc<io::Error>,
+}
+
+/// Why the data folder cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The operating system refused a call.
+    Io {
+        /// What was being done, as "opening".
+        action: &'static str,
+        /// The file or folder it was done to.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Other users may read or change the folder.
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Another server runs on the folder.
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The process that holds the lock, where its lock file says so.
+        pid: Option<u32>,
+    },
+    /// The log does not hold what was once stored in it.
+    Damaged {
+        /// The log file.
+        path: PathBuf,
+        /// Where in the file the log stops being right.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+        /// The commands that start again with what is left.
+        way_out: String,
+    },
+    /// The log was written by a newer relay.
+    NewerFormat {
+        /// The log file.
+        path: PathBuf,
+        /// Where the record stands that this relay does not understand.
+        offset: u64,
+        /// Its format version.
+        version: u16,
+    },
+}
+
+/// Why a room's stored log could not be printed to its end.
+#[derive(Debug)]
+pub enum HistoryError {
+    /// There is no log in the data folder.
+    NoLog {
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// The log cannot be read, or not beyond some place: what was printed until then is right.
+    Log(OpenError),
+    /// No message was ever stored in a room of that name.
+    RoomNotFound {
+        /// The room that was asked for.
+        room: String,
+    },
+    /// The reader of the output went away, or the output is full.
+    Output(io::Error),
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorageError::Full { folder } => write!(
+                f,
+                "too little disk is free for {}: messages are refused until there is room, what is stored is safe; \
+                 free some space, nothing needs to be restarted",
+                folder.display()
+            ),
+            StorageError::Failed(Failure { action, path, offset, source }) => write!(
+                f,
+                "{action} {} at offset {offset} failed: {source}; nothing more is stored until the next start, which checks what the disk \
+                 holds: look for the cause (`dmesg`), then start relay again",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Io { action, path, source } => write!(f, "{action} {} failed: {source}", path.display()),
+            OpenError::Exposed { path, mode } => write!(
+                f,
+                "other users may open {path} (its mode is {mode:o}), and it is to hold what people say in private: run `chmod 700 {path}`",
+                path = path.display()
+            ),
+            OpenError::InUse { path, pid: Some(pid) } => write!(
+                f,
+                "another relay (process {pid}) is using {}: stop it with `kill {pid}`, or choose another folder with `--data DIR`",
+                path.display()
+            ),
+            OpenError::InUse { path, pid: None } => write!(
+                f,
+                "another process is using {path}: `fuser {path}/lock` says which; stop it, or choose another folder with `--data DIR`",
+                path = path.display()
+            ),
+            OpenError::Damaged { path, offset, reason, way_out } => write!(
+                f,
+                "{} is damaged at offset {offset}: {reason}; relay does not start, because messages that people saw would be missing. \
+                 Restore the folder from a backup; `relay history ROOM` prints what can be read; {way_out}",
+                path.display()
+            ),
+            OpenError::NewerFormat { path, offset, version } => write!(
+                f,
+                "{} holds at offset {offset} a record of format version {version}, written by a newer relay: start that one",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HistoryError::NoLog { path } => {
+                write!(f, "there is no log in {}: `--data DIR` says where relay keeps its data", path.display())
+            }
+            HistoryError::Log(error) => error.fmt(f),
+            HistoryError::RoomNotFound { room } => {
+                write!(
+                    f,
+                    "no message was ever stored in room {room:?}: names are compared letter by letter, `--data DIR` says where to look"
+                )
+            }
+            HistoryError::Output(error) => write!(f, "writing the history failed: {error}"),
+        }
+    }
+}
+
+impl Error for StorageError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            StorageError::Full { .. } => None,
+            StorageError::Failed(failure) => Some(failure.source.as_ref()),
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            OpenError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl Error for HistoryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            HistoryError::Log(error) => error.source(),
+            HistoryError::NoLog { .. } | HistoryError::RoomNotFound { .. } => None,
+            HistoryError::Output(error) => Some(error),
+        }
+    }
+}
+
+impl Failure {
+    pub(super) fn new(action: &'static str, path: PathBuf, offset: u64, source: io::Error) -> Failure {
+        Failure { action, path, offset, source: Arc::new(source) }
+    }
+}
+
+impl From<Failure> for StorageError {
+    fn from(failure: Failure) -> StorageError {
+        StorageError::Failed(failure)
+    }
+}
+
+impl From<OpenError> for HistoryError {
+    fn from(error: OpenError) -> HistoryError {
+        HistoryError::Log(error)
+    }
+}
+
+/// Whether a call failed only because there is no room, which may be different later.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Gives an `io::Error` the action and the path that a person needs to understand it.
+pub(super) fn open_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.into();
+    move |source| OpenError::Io { action, path, source }
+}

@@ -1,0 +1,75 @@
+//! The data folder: made private, checked, and locked against a second server.
+//!
+//! Knows nothing of what is in the log. Costs a handful of system calls at start. Next: `file_names.rs`.
+
+use super::error::{OpenError, open_error};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+/// A data folder that this process alone may write to, as long as this value lives; the kernel gives the lock back even after `kill -9`.
+#[derive(Debug)]
+pub(super) struct Folder {
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder and the log's within it where they are missing, and takes the lock.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Exposed`], [`OpenError::InUse`], and what the operating system says, as that the parent does not exist.
+    pub(super) fn open(data_dir: &Path) -> Result<Folder, OpenError> {
+        make_private(data_dir)?;
+        let lock = lock(data_dir)?;
+        make_private(&log_dir(data_dir))?;
+        Ok(Folder { _lock: lock })
+    }
+}
+
+/// Where the log files of a data folder stand.
+pub(super) fn log_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("log")
+}
+
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {
+            // The folder's own name is durable only when its parent is synced: else a power cut takes the log with it.
+            let parent = match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent,
+                _ => Path::new("."),
+            };
+            File::open(parent).and_then(|parent| parent.sync_all()).map_err(open_error("syncing", parent))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let mode = fs::metadata(path).map_err(open_error("looking at", path))?.mode() & 0o7777;
+            if mode & 0o077 == 0 { Ok(()) } else { Err(OpenError::Exposed { path: path.to_owned(), mode }) }
+        }
+        Err(error) => Err(open_error("making the folder", path)(error)),
+    }
+}
+
+fn lock(data_dir: &Path) -> Result<File, OpenError> {
+    let path = data_dir.join("lock");
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
+    let mut file = File::from(opened.map_err(|error| open_error("opening", &path)(error.into()))?);
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            // The number is a help for people; what decides is the kernel's lock. A number has at most ten digits.
+            let mut text = String::new();
+            let pid = file.take(10).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(OpenError::InUse { path: data_dir.to_owned(), pid });
+        }
+        Err(error) => return Err(open_error("locking", path)(error.into())),
+    }
+    let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(open_error("writing to", path))?;
+    Ok(file)
+}

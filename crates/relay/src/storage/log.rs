@@ -1,0 +1,206 @@
+//! The log: opens it, and makes batches durable, one record and one `fdatasync` each.
+//!
+//! Knows nothing of rooms' rules, sockets or the loop; runs on the commit worker's thread and blocks it. A commit costs one copy and one
+//! checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `history.rs`.
+
+use super::{
+    Storage,
+    disk::{Access, Disk, OsDisk, PartlyWritten, write_all_at},
+    error::{Failure, OpenError, StorageError, is_full, open_error},
+    file_names::{file_name, file_numbers, remove_unfinished_files},
+    folder::{Folder, log_dir},
+    limits::{FILE_BYTES, FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
+    prepare::{Preparer, ReadyFile, ReadyFiles},
+    record::{self, Link, Record},
+    scan::Scan,
+    tail, wall_clock,
+};
+use relay_core::Batch;
+use std::{collections::VecDeque, io, path::Path, sync::Arc};
+
+/// The log of a data folder, open for commits.
+pub struct Log {
+    disk: Arc<dyn Disk>,
+    file_bytes: u64,
+    unix_ms: fn() -> u64,
+    ready_files: Arc<ReadyFiles>,
+    /// The file that commits go to. `None` until the first commit of all.
+    current: Option<Current>,
+    sequence: u64,
+    previous_checksum: u32,
+    /// The record in the making. Kept, because a new one would cost page faults for each commit.
+    buffer: Vec<u8>,
+    /// Committed since free space was last asked for; at the bound again as long as there is too little.
+    space_unchecked_bytes: u64,
+    failure: Option<Failure>,
+    /// Keeps other servers out for as long as this one may write. `None` on a disk in memory.
+    _folder: Option<Folder>,
+}
+
+struct Current {
+    ready: ReadyFile,
+    /// Where the next record begins.
+    offset: u64,
+}
+
+/// What opening a log found.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Recovered {
+    /// Commits in the log.
+    pub record_count: u64,
+    /// Messages in those commits.
+    pub message_count: u64,
+    /// What the records take on disk, padding included.
+    pub record_bytes: u64,
+    /// Whether the last process was interrupted in a commit, which nobody was shown and which was dropped.
+    pub dropped_unfinished: bool,
+}
+
+impl Log {
+    /// Opens the log of `data_dir`, making the folder where it is missing, and shows `visit` every record, oldest first.
+    ///
+    /// When it returns, all that was visited is durable. Reads the whole log (about a second per GiB) with at most 16 MiB of memory, and
+    /// writes no new file: see [`Preparer`].
+    ///
+    /// # Errors
+    ///
+    /// The folder is used by another server or open to other users, the log is damaged, or the operating system refuses.
+    pub fn open(data_dir: &Path, visit: &mut dyn FnMut(&Record<'_>)) -> Result<(Log, Recovered), OpenError> {
+        let folder = Folder::open(data_dir)?;
+        let path = log_dir(data_dir);
+        let disk = OsDisk::open(&path).map_err(open_error("opening", path))?;
+        let (mut log, recovered) = Log::open_on(Arc::new(disk), FILE_BYTES, wall_clock::unix_ms, visit)?;
+        log._folder = Some(folder);
+        Ok((log, recovered))
+    }
+
+    /// What makes the next file ahead of time; to be called from another thread when it says that it is due.
+    #[must_use]
+    pub fn preparer(&self) -> Preparer {
+        Preparer::new(self.ready_files.clone())
+    }
+
+    /// Opens the log that stands on `disk`, whose files are all `file_bytes` long, with the clock that dates its records.
+    pub(super) fn open_on(
+        disk: Arc<dyn Disk>,
+        file_bytes: u64,
+        unix_ms: fn() -> u64,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<(Log, Recovered), OpenError> {
+        // A file may have got its name just before the last process died.
+        disk.sync_folder().map_err(open_error("syncing", disk.path()))?;
+        remove_unfinished_files(disk.as_ref())?;
+
+        let mut recovered = Recovered::default();
+        let mut scan = Scan::start(disk.clone(), file_bytes)?;
+        while let Some(record) = scan.next_record()? {
+            visit(&record);
+            recovered.record_count += 1;
+            recovered.message_count += u64::from(record.message_count());
+            recovered.record_bytes += record.padded_bytes();
+        }
+        recovered.dropped_unfinished = tail::settle(&mut scan)?;
+
+        let mut files = VecDeque::new();
+        let numbers = file_numbers(disk.as_ref())?;
+        let full_count = scan.next.file_number - 1;
+        for number in numbers.iter().copied().filter(|number| *number > full_count) {
+            let name = file_name(number);
+            let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", disk.path().join(name)))?;
+            let beneath = match scan.last {
+                Some((last, _, beneath)) if last.file_number == number => beneath,
+                _ => tail::beneath_at_start(&mut scan, number)?,
+            };
+            files.push_back(ReadyFile { number, file, beneath });
+        }
+        let current = files.pop_front().map(|ready| Current { ready, offset: scan.next.offset });
+        let next_number = numbers.last().copied().unwrap_or(0) + 1;
+        let log = Log {
+            ready_files: Arc::new(ReadyFiles::new(disk.clone(), file_bytes, files, next_number)),
+            disk,
+            file_bytes,
+            unix_ms,
+            current,
+            sequence: scan.sequence,
+            previous_checksum: scan.previous_checksum,
+            buffer: Vec::new(),
+            space_unchecked_bytes: SPACE_CHECK_BYTES,
+            failure: None,
+            _folder: None,
+        };
+        Ok((log, recovered))
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<(), StorageError> {
+        self.check_free_space()?;
+        let Some(record_bytes) = record::padded_bytes(batch).filter(|bytes| *bytes <= self.file_bytes) else {
+            let reason = format!("the batch is longer than the {RECORD_BYTES_MAX} bytes that a record may have");
+            let error = io::Error::new(io::ErrorKind::InvalidInput, reason);
+            return Err(Failure::new("making a record for", self.disk.path().to_owned(), 0, error).into());
+        };
+        let Current { ready, offset } = match &mut self.current {
+            Some(current) if current.offset + record_bytes <= self.file_bytes => current,
+            current => current.insert(Current { ready: self.ready_files.take()?, offset: 0 }),
+        };
+        let failed = |action, error| Failure::new(action, self.disk.path().join(file_name(ready.number)), *offset, error).into();
+
+        let link = Link { file_number: ready.number, sequence: self.sequence, previous_checksum: self.previous_checksum };
+        let checksum = record::encode(&mut self.buffer, &link, ready.beneath, (self.unix_ms)(), batch);
+        if let Err(PartlyWritten { written_bytes, error }) = write_all_at(ready.file.as_ref(), &self.buffer, *offset) {
+            if !is_full(&error) {
+                return Err(failed("writing to", error));
+            }
+            // The place becomes as it was: anything else there would look like damage after a crash. Nobody was told anything: no sync.
+            let zeros = vec![0; written_bytes];
+            write_all_at(ready.file.as_ref(), &zeros, *offset).map_err(|partly| failed("writing to", partly.error))?;
+            return Err(StorageError::Full { folder: self.disk.path().to_owned() });
+        }
+        ready.file.sync_data().map_err(|error| failed("syncing", error))?;
+
+        *offset += record_bytes;
+        self.sequence += 1;
+        self.previous_checksum = checksum;
+        self.space_unchecked_bytes += record_bytes;
+        Ok(())
+    }
+
+    /// Commits take no new space until the next file, so it is enough to ask now and then whether others took it.
+    fn check_free_space(&mut self) -> Result<(), StorageError> {
+        if self.space_unchecked_bytes < SPACE_CHECK_BYTES {
+            return Ok(());
+        }
+        let folder = self.disk.path().to_owned();
+        match self.disk.free_bytes() {
+            Ok(free_bytes) if free_bytes < FREE_BYTES_MIN => Err(StorageError::Full { folder }),
+            Ok(_) => {
+                self.space_unchecked_bytes = 0;
+                Ok(())
+            }
+            Err(error) => Err(Failure::new("asking for the free space of", folder, 0, error).into()),
+        }
+    }
+}
+
+impl Storage for Log {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StorageError> {
+        if let Some(failure) = &self.failure {
+            return Err(StorageError::Failed(failure.clone()));
+        }
+        if batch.sections.is_empty() {
+            return Ok(());
+        }
+        let appended = self.append(batch);
+        if let Err(StorageError::Failed(failure)) = &appended {
+            self.failure = Some(failure.clone());
+        }
+        appended
+    }
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "power_cut_tests.rs"]
+mod power_cut_tests;

@@ -1,0 +1,71 @@
+//! Storage: makes committed messages durable, and reads them back.
+//!
+//! The server sees [`Storage`], a trait of one method, so that a test can pass one that waits or fails. The real one is the [`Log`]: plain
+//! files that hold one record for each commit, checked by a chain of checksums. The files stand in reading order: a file uses only those
+//! above it. `docs/decisions/0001-log-format.md` says why it is built so.
+//!
+//! ```text
+//! Batch -> record (bytes) -> one pwrite + one fdatasync -> log/00000001.log, ..
+//!                                                              |
+//!              Log::open (at start), print_history  <- scan <--+
+//! ```
+//!
+//! # Example
+//!
+//! ```
+//! use relay::storage::{Log, Storage, print_history};
+//! use relay_core::{Batch, Section};
+//!
+//! let parent = tempfile::tempdir()?;
+//! let data_dir = parent.path().join("relay-data");
+//! let (mut log, recovered) = Log::open(&data_dir, &mut |_record| {})?;
+//! assert_eq!(recovered.message_count, 0);
+//!
+//! let lines = b"MESSAGE ada hello\n".to_vec();
+//! log.commit(&Batch { sections: vec![Section { room: "lounge".into(), message_count: 1, lines }] })?;
+//! // The message survives a power cut from here on.
+//!
+//! let mut printed = Vec::new();
+//! print_history(&data_dir, "lounge", &mut printed)?;
+//! assert_eq!(printed, b"MESSAGE ada hello\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod limits;
+mod wall_clock;
+mod error;
+mod record;
+mod disk;
+mod folder;
+mod file_names;
+mod window;
+mod scan;
+mod tail;
+mod prepare;
+mod log;
+mod history;
+
+#[cfg(test)]
+mod memory_disk;
+
+pub use error::{Failure, HistoryError, OpenError, StorageError};
+pub use history::print_history;
+pub use log::{Log, Recovered};
+pub use prepare::Preparer;
+pub use record::{Record, StoredSection};
+
+use relay_core::Batch;
+
+/// What stands between the server and the disk.
+///
+/// It lives on the commit worker's thread, which makes one call at a time; what waits meanwhile is the next batch, not the loop.
+pub trait Storage: Send + 'static {
+    /// Makes the whole batch durable, and returns when it is: from then on its messages may be shown.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Full`]: nothing of the batch is stored, another commit may be tried when there is room. [`StorageError::Failed`]:
+    /// final, every later call returns it again without touching the disk. Nothing of a batch that failed may be shown; after the next
+    /// start it is there as a whole or not at all.
+    fn commit(&mut self, batch: &Batch) -> Result<(), StorageError>;
+}

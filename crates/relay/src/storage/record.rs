@@ -1,0 +1,277 @@
+//! The record: one commit as it stands in a log file. Encodes a batch, and decides whether bytes are a record.
+//!
+//! Pure: bytes in, bytes or a verdict out; it knows no file. Encoding copies each byte once and checksums it once. All numbers are
+//! little-endian. `docs/decisions/0001-log-format.md` says why the format is as it is. Next: `scan.rs`, which reads records in order.
+//!
+//! ```text
+//! header   0  magic               4 bytes, the first of which no UTF-8 text holds: no message can look like a header
+//!          4  version             u16
+//!          6  beneath             u16, what the record was written over: zeros or older records
+//!          8  file number         u64
+//!         16  sequence            u64, 1 for the first record of a log
+//!         24  time                u64, unix milliseconds
+//!         32  message count       u32, the sum over the sections
+//!         36  body length         u32
+//!         40  previous checksum   u32, of the record before this one, 0 for the first
+//!         44  checksum            u32, CRC-32C over the 44 bytes above and the body
+//! body    48  sections, back to back, one for each room of the commit:
+//!             room length u32, message count u32, length of the lines u32, room, lines
+//! padding     zeros up to the next multiple of 4,096
+//! ```
+
+use super::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX};
+use relay_core::Batch;
+use std::fmt;
+
+/// A commit read back from the log, checked.
+#[derive(Debug)]
+pub struct Record<'a> {
+    header: Header,
+    body: &'a [u8],
+}
+
+/// The messages of one room in one [`Record`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredSection<'a> {
+    /// The room's name.
+    pub room: &'a str,
+    /// How many messages `lines` holds.
+    pub message_count: u32,
+    /// The bytes that were broadcast: `MESSAGE <name> <text>\n` lines, oldest first.
+    pub lines: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// The place of this commit in the log: 1, 2, 3, .. without gaps.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.header.sequence
+    }
+
+    /// When the commit was made, in milliseconds since 1970. The machine's wall clock, so it may jump: order is the sequence.
+    #[must_use]
+    pub fn unix_ms(&self) -> u64 {
+        self.header.unix_ms
+    }
+
+    /// How many messages the sections hold together.
+    #[must_use]
+    pub fn message_count(&self) -> u32 {
+        self.header.message_count
+    }
+
+    /// What the record takes in its file.
+    pub(super) fn padded_bytes(&self) -> u64 {
+        self.header.padded_bytes()
+    }
+
+    /// The rooms of the commit, in the order in which they were first written to.
+    pub fn sections(&self) -> impl Iterator<Item = StoredSection<'a>> + use<'a> {
+        let mut rest = self.body;
+        std::iter::from_fn(move || {
+            let (section, after) = split_section(rest)?;
+            rest = after;
+            Some(section)
+        })
+    }
+}
+
+/// What the next record of a chain must say about itself. Stale bytes of a reused file say something else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Link {
+    pub(super) file_number: u64,
+    pub(super) sequence: u64,
+    pub(super) previous_checksum: u32,
+}
+
+/// What a record was written over. Over zeros an unfinished write leaves zeros, so it can be told from a record that decayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beneath {
+    Zeros,
+    OlderRecords,
+}
+
+/// The first 48 bytes of a record, not yet checked against the body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) beneath: Beneath,
+    pub(super) file_number: u64,
+    pub(super) sequence: u64,
+    unix_ms: u64,
+    message_count: u32,
+    body_bytes: u32,
+    previous_checksum: u32,
+    pub(super) checksum: u32,
+}
+
+/// Why bytes are not the record that was looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Invalid {
+    NoRecord,
+    Version(u16),
+    OutOfPlace,
+    Length,
+    Checksum,
+    Sections,
+}
+
+impl Header {
+    /// Reads a header from the start of `bytes`.
+    pub(super) fn read(bytes: &[u8]) -> Result<Header, Invalid> {
+        let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Invalid::NoRecord) };
+        if bytes[..4] != MAGIC {
+            return Err(Invalid::NoRecord);
+        }
+        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
+        if version != VERSION {
+            return Err(Invalid::Version(version));
+        }
+        let beneath = match u16::from_le_bytes([bytes[6], bytes[7]]) {
+            OVER_ZEROS => Beneath::Zeros,
+            OVER_OLDER_RECORDS => Beneath::OlderRecords,
+            _ => return Err(Invalid::NoRecord),
+        };
+        let header = Header {
+            beneath,
+            file_number: u64_at(bytes, 8),
+            sequence: u64_at(bytes, 16),
+            unix_ms: u64_at(bytes, 24),
+            message_count: u32_at(bytes, 32),
+            body_bytes: u32_at(bytes, 36),
+            previous_checksum: u32_at(bytes, 40),
+            checksum: u32_at(bytes, CHECKSUM_AT),
+        };
+        if header.padded_bytes() > RECORD_BYTES_MAX { Err(Invalid::Length) } else { Ok(header) }
+    }
+
+    pub(super) fn fits(&self, link: &Link) -> bool {
+        (self.file_number, self.sequence, self.previous_checksum) == (link.file_number, link.sequence, link.previous_checksum)
+    }
+
+    /// Header and body, without the padding.
+    pub(super) fn record_bytes(&self) -> usize {
+        HEADER_BYTES + self.body_bytes as usize
+    }
+
+    /// What the record takes in its file.
+    pub(super) fn padded_bytes(&self) -> u64 {
+        (HEADER_BYTES as u64 + u64::from(self.body_bytes)).next_multiple_of(RECORD_ALIGNMENT_BYTES)
+    }
+
+    /// The record that this is the header of, in bytes that [`check`](Header::check) found right.
+    pub(super) fn trusted(self, bytes: &[u8]) -> Record<'_> {
+        Record { header: self, body: bytes.get(HEADER_BYTES..self.record_bytes()).unwrap_or_default() }
+    }
+
+    /// Judges the record that this is the header of. `bytes` start with the header and may end early.
+    pub(super) fn check(self, bytes: &[u8]) -> Result<Record<'_>, Invalid> {
+        let Some(body) = bytes.get(HEADER_BYTES..self.record_bytes()) else { return Err(Invalid::Length) };
+        if checksum(&bytes[..CHECKSUM_AT], body) != self.checksum {
+            return Err(Invalid::Checksum);
+        }
+        // The writer may be wrong too: a record is not trusted to be well-formed only because its bytes arrived.
+        let (mut rest, mut messages) = (body, 0u64);
+        while !rest.is_empty() {
+            let Some((section, after)) = split_section(rest) else { return Err(Invalid::Sections) };
+            messages += u64::from(section.message_count);
+            rest = after;
+        }
+        if messages != u64::from(self.message_count) {
+            return Err(Invalid::Sections);
+        }
+        Ok(Record { header: self, body })
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Invalid::NoRecord => f.write_str("there is no record"),
+            Invalid::Version(version) => write!(f, "the record has format version {version}"),
+            Invalid::OutOfPlace => f.write_str("the record does not follow the one before it"),
+            Invalid::Length => f.write_str("the record's length is impossible"),
+            Invalid::Checksum => f.write_str("the record's checksum does not match"),
+            Invalid::Sections => f.write_str("the record's sections do not add up"),
+        }
+    }
+}
+
+/// How many bytes the batch's record takes in a file, padding included; `None` when it is more than a record can hold.
+pub(super) fn padded_bytes(batch: &Batch) -> Option<u64> {
+    batch.sections.iter().try_fold(0u32, |count, section| count.checked_add(section.message_count))?;
+    let sections = batch.sections.iter().map(|section| (SECTION_HEADER_BYTES + section.room.len() + section.lines.len()) as u64);
+    let bytes = (HEADER_BYTES as u64 + sections.sum::<u64>()).next_multiple_of(RECORD_ALIGNMENT_BYTES);
+    (bytes <= RECORD_BYTES_MAX).then_some(bytes)
+}
+
+/// Replaces what `out` holds by the batch's record, padding included, and returns its checksum: the next record names it.
+///
+/// The batch must be one for which [`padded_bytes`] returned a length, which keeps every number below in its range.
+pub(super) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: u64, batch: &Batch) -> u32 {
+    out.clear();
+    out.resize(HEADER_BYTES, 0);
+    let message_count: u32 = batch.sections.iter().map(|section| section.message_count).sum();
+    for section in &batch.sections {
+        out.extend_from_slice(&(section.room.len() as u32).to_le_bytes());
+        out.extend_from_slice(&section.message_count.to_le_bytes());
+        out.extend_from_slice(&(section.lines.len() as u32).to_le_bytes());
+        out.extend_from_slice(section.room.as_bytes());
+        out.extend_from_slice(&section.lines);
+    }
+    let body_bytes = (out.len() - HEADER_BYTES) as u32;
+    let beneath = match beneath {
+        Beneath::Zeros => OVER_ZEROS,
+        Beneath::OlderRecords => OVER_OLDER_RECORDS,
+    };
+
+    out[..4].copy_from_slice(&MAGIC);
+    out[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    out[6..8].copy_from_slice(&beneath.to_le_bytes());
+    out[8..16].copy_from_slice(&link.file_number.to_le_bytes());
+    out[16..24].copy_from_slice(&link.sequence.to_le_bytes());
+    out[24..32].copy_from_slice(&unix_ms.to_le_bytes());
+    out[32..36].copy_from_slice(&message_count.to_le_bytes());
+    out[36..40].copy_from_slice(&body_bytes.to_le_bytes());
+    out[40..44].copy_from_slice(&link.previous_checksum.to_le_bytes());
+    let checksum = checksum(&out[..CHECKSUM_AT], &out[HEADER_BYTES..]);
+    out[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+
+    out.resize(out.len().next_multiple_of(RECORD_ALIGNMENT_BYTES as usize), 0);
+    checksum
+}
+
+/// The section at the start of `body` and what follows it; `None` when its lengths do not fit or its room is not text.
+fn split_section(body: &[u8]) -> Option<(StoredSection<'_>, &[u8])> {
+    let (header, rest) = body.split_first_chunk::<SECTION_HEADER_BYTES>()?;
+    let (room, rest) = rest.split_at_checked(u32_at(header, 0) as usize)?;
+    let (lines, rest) = rest.split_at_checked(u32_at(header, 8) as usize)?;
+    let section = StoredSection { room: str::from_utf8(room).ok()?, message_count: u32_at(header, 4), lines };
+    Some((section, rest))
+}
+
+fn checksum(header: &[u8], body: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(header), body)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// Header of a record, in bytes.
+pub(super) const HEADER_BYTES: usize = 48;
+
+const CHECKSUM_AT: usize = 44;
+const SECTION_HEADER_BYTES: usize = 12;
+const MAGIC: [u8; 4] = *b"\xffRLG";
+const VERSION: u16 = 1;
+/// The two words differ in both bytes: one decayed byte cannot turn one into the other.
+const OVER_ZEROS: u16 = 0x5a5a;
+const OVER_OLDER_RECORDS: u16 = 0xa5a5;
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! What stands behind the last record when the log is opened: nothing, an unfinished commit, or a last record that decayed.
+//!
+//! A commit that a power cut or `kill -9` interrupted was shown to nobody: it is dropped and its bytes are overwritten. But a record that
+//! is whole and wrong was shown, and dropping it would lose it silently. The two can be told apart because a disk writes a sector whole or
+//! not at all, and a new file holds zeros: an unfinished record lacks a sector, which then is all zeros; a decayed one lacks none.
+//! In a file that is reused (`Beneath::OlderRecords`) an unwritten sector can hold anything, so there the record counts as unfinished.
+//!
+//! Costs a read of what a record may take, and a rewrite of the last record. Next: `prepare.rs`.
+
+use super::{
+    disk::{Access, PartlyWritten, write_all_at},
+    error::{OpenError, open_error},
+    file_names::file_name,
+    limits::{RECORD_BYTES_MAX, SECTOR_BYTES},
+    record::{Beneath, Header, Invalid},
+    scan::{Place, Scan},
+};
+
+/// Makes the end of a log that was read to its end durable and clean. Returns whether an unfinished commit was dropped.
+///
+/// # Errors
+///
+/// The last record decayed, or the disk refuses.
+pub(super) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
+    let mut unfinished = Vec::new();
+    for place in scan.next_places() {
+        if place.offset < scan.file_bytes && scan.window.select(place.file_number)? {
+            match judge(scan, place)? {
+                Ok(Found::Unfinished) => unfinished.push(place),
+                Ok(Found::Nothing) => {}
+                Err(invalid) => {
+                    let reason = format!("{invalid}, and no interrupted commit leaves such bytes");
+                    return Err(scan.damaged(place, reason));
+                }
+            }
+        }
+    }
+    make_last_durable(scan)?;
+    for place in &unfinished {
+        let byte_count = (scan.file_bytes - place.offset).min(RECORD_BYTES_MAX);
+        overwrite(scan, *place, &vec![0; byte_count as usize])?;
+    }
+    Ok(!unfinished.is_empty())
+}
+
+/// What the bytes at the start of a file say about what lies beneath the record that will be written there.
+pub(super) fn beneath_at_start(scan: &mut Scan, file_number: u64) -> Result<Beneath, OpenError> {
+    scan.window.select(file_number)?;
+    let older = Header::read(scan.window.bytes(0, SECTOR_BYTES)?).is_ok_and(|header| header.file_number < file_number);
+    Ok(if older { Beneath::OlderRecords } else { Beneath::Zeros })
+}
+
+enum Found {
+    Nothing,
+    Unfinished,
+}
+
+/// Judges what stands at a place of the selected file where a record would begin, but no valid one does.
+fn judge(scan: &mut Scan, place: Place) -> Result<Result<Found, Invalid>, OpenError> {
+    let beneath = match scan.last {
+        Some((last, _, beneath)) if last.file_number == place.file_number => beneath,
+        _ => beneath_at_start(scan, place.file_number)?,
+    };
+    if beneath == Beneath::OlderRecords {
+        return Ok(Ok(Found::Nothing));
+    }
+    let link = scan.link(place.file_number);
+    let sector = scan.window.bytes(place.offset, SECTOR_BYTES)?;
+    if is_zero(sector) {
+        let rest = scan.window.bytes(place.offset, RECORD_BYTES_MAX.min(scan.file_bytes - place.offset) as usize)?;
+        return Ok(Ok(if is_zero(rest) { Found::Nothing } else { Found::Unfinished }));
+    }
+    let header = match Header::read(sector) {
+        Ok(header) if header.fits(&link) => header,
+        Ok(_) => return Ok(Err(Invalid::OutOfPlace)),
+        Err(invalid) => return Ok(Err(invalid)),
+    };
+    let record = scan.window.bytes(place.offset, header.record_bytes())?;
+    if record.len() == header.record_bytes() && record.chunks(SECTOR_BYTES).any(is_zero) {
+        return Ok(Ok(Found::Unfinished));
+    }
+    Ok(Err(header.check(record).err().unwrap_or(Invalid::OutOfPlace)))
+}
+
+/// The last record may be in the kernel's cache only: its writer was killed before its sync returned, or the sync failed, after which the
+/// kernel calls the pages clean. It is about to be shown, so it is written once more and synced.
+fn make_last_durable(scan: &mut Scan) -> Result<(), OpenError> {
+    let Some((place, byte_count, _)) = scan.last else { return Ok(()) };
+    scan.window.select(place.file_number)?;
+    let record = scan.window.bytes(place.offset, byte_count as usize)?.to_vec();
+    overwrite(scan, place, &record)
+}
+
+fn overwrite(scan: &Scan, place: Place, bytes: &[u8]) -> Result<(), OpenError> {
+    let disk = scan.window.disk();
+    let name = file_name(place.file_number);
+    let path = disk.path().join(&name);
+    let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", &path))?;
+    let written = write_all_at(file.as_ref(), bytes, place.offset).map_err(|PartlyWritten { error, .. }| error);
+    written.and_then(|()| file.sync_data()).map_err(open_error("writing to", path))
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}

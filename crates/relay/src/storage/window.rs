@@ -1,0 +1,84 @@
+//! A view of one log file at a time that moves forward: the part of it that is in memory.
+//!
+//! Costs one `pread` per MiB and no copy besides; holds at most the longest record. What it shows is as old as the read: whoever wants to
+//! see what another process wrote since calls [`Window::forget`]. Next: `scan.rs`.
+
+use super::{
+    disk::{Access, Disk, DiskFile},
+    error::{OpenError, open_error},
+    file_names::file_name,
+    limits::READ_BYTES,
+};
+use std::{io, sync::Arc};
+
+pub(super) struct Window {
+    disk: Arc<dyn Disk>,
+    file: Option<(u64, Box<dyn DiskFile>)>,
+    /// Bytes of the file from `start` on.
+    buffer: Vec<u8>,
+    start: u64,
+}
+
+impl Window {
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Window {
+        Window { disk, file: None, buffer: Vec::new(), start: 0 }
+    }
+
+    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Moves to another file; false when there is none of that number.
+    pub(super) fn select(&mut self, number: u64) -> Result<bool, OpenError> {
+        if self.file.as_ref().is_some_and(|(selected, _)| *selected == number) {
+            return Ok(true);
+        }
+        let name = file_name(number);
+        match self.disk.open(&name, Access::Read) {
+            Ok(file) => {
+                self.forget();
+                self.file = Some((number, file));
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(open_error("opening", self.disk.path().join(name))(error)),
+        }
+    }
+
+    /// Up to `count` bytes of the selected file from `offset` on: fewer only at its end.
+    pub(super) fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8], OpenError> {
+        let skip = offset.checked_sub(self.start).map_or(self.buffer.len(), |skip| usize::try_from(skip).unwrap_or(usize::MAX));
+        if skip.saturating_add(count) > self.buffer.len() {
+            self.fill(offset, skip, count)?;
+            return Ok(&self.buffer[..count.min(self.buffer.len())]);
+        }
+        Ok(&self.buffer[skip..skip + count])
+    }
+
+    /// Drops what was read, so that the next look is at the file as it is then.
+    pub(super) fn forget(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// Makes the buffer start at `offset`, keeping what it has from `skip` on, and reads until it holds `count` bytes or the file ends.
+    fn fill(&mut self, offset: u64, skip: usize, count: usize) -> Result<(), OpenError> {
+        self.buffer.drain(..skip.min(self.buffer.len()));
+        self.start = offset;
+        let Some((number, file)) = &self.file else { return Ok(()) };
+        let mut filled = self.buffer.len();
+        self.buffer.resize(count.max(READ_BYTES), 0);
+        let read = loop {
+            match file.read_at(&mut self.buffer[filled..], offset + filled as u64) {
+                Ok(0) => break Ok(()),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+            if filled >= count {
+                break Ok(());
+            }
+        };
+        self.buffer.truncate(filled);
+        read.map_err(open_error("reading", self.disk.path().join(file_name(*number))))
+    }
+}

@@ -1,0 +1,146 @@
+//! The storage on the machine's own file system: folder, lock, permissions, and what only a real folder can hold.
+//!
+//! What a disk can do to the content is tested on a disk in memory, beside the code.
+
+use relay::storage::{HistoryError, Log, OpenError, Recovered, Storage, print_history};
+use relay_core::{Batch, Section};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+fn open(data_dir: &Path) -> Result<(Log, Recovered), OpenError> {
+    Log::open(data_dir, &mut |_| {})
+}
+
+#[track_caller]
+fn check_refused(data_dir: &Path, expected: &str) {
+    match open(data_dir) {
+        Ok(_) => panic!("the folder opened"),
+        Err(error) => assert!(error.to_string().contains(expected), "{error}"),
+    }
+}
+
+/// A data folder that does not exist yet, in one that goes away at the end.
+fn new_data_dir() -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().expect("the temporary folder is writable");
+    let data_dir = parent.path().join("relay-data");
+    (parent, data_dir)
+}
+
+fn batch(room: &str, text: &str) -> Batch {
+    let lines = format!("MESSAGE ada {text}\n").into_bytes();
+    Batch { sections: vec![Section { room: room.into(), message_count: 1, lines }] }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("it exists").mode() & 0o7777
+}
+
+#[test]
+fn messages_outlive_the_log_and_are_printed_beside_it() {
+    let (_parent, data_dir) = new_data_dir();
+    let (mut log, recovered) = open(&data_dir).expect("a new folder opens");
+    assert_eq!(recovered, Recovered::default());
+    log.commit(&batch("lounge", "one")).expect("the disk works");
+    log.commit(&batch("kitchen", "two")).expect("the disk works");
+    log.commit(&batch("lounge", "three")).expect("the disk works");
+
+    let mut printed = Vec::new();
+    assert_eq!(print_history(&data_dir, "lounge", &mut printed).expect("the room is there"), 2);
+    assert_eq!(printed, b"MESSAGE ada one\nMESSAGE ada three\n");
+
+    drop(log);
+    let mut rooms = Vec::new();
+    let visit = &mut |record: &relay::storage::Record<'_>| rooms.extend(record.sections().map(|section| section.room.to_owned()));
+    let (_log, recovered) = Log::open(&data_dir, visit).expect("the folder opens again");
+    assert_eq!(rooms, ["lounge", "kitchen", "lounge"]);
+    assert_eq!((recovered.record_count, recovered.message_count, recovered.dropped_unfinished), (3, 3, false));
+}
+
+#[test]
+fn a_new_folder_and_its_files_are_private() {
+    let (_parent, data_dir) = new_data_dir();
+    let (log, _) = open(&data_dir).expect("a new folder opens");
+    log.preparer().prepare().expect("the disk works");
+    assert_eq!(mode(&data_dir), 0o700);
+    assert_eq!(mode(&data_dir.join("log")), 0o700);
+    assert_eq!(mode(&data_dir.join("lock")), 0o600);
+    assert_eq!(mode(&data_dir.join("log/00000001.log")), 0o600);
+    assert_eq!(fs::metadata(data_dir.join("log/00000001.log")).expect("it exists").len(), 64 << 20);
+}
+
+#[test]
+fn a_folder_that_others_may_open_is_refused_with_the_chmod_to_run() {
+    #[track_caller]
+    fn check(exposed: impl FnOnce(&Path) -> PathBuf, bits: u32) {
+        let (_parent, data_dir) = new_data_dir();
+        drop(open(&data_dir).expect("a new folder opens"));
+        let exposed = exposed(&data_dir);
+        fs::set_permissions(&exposed, Permissions::from_mode(bits)).expect("it is ours");
+        check_refused(&data_dir, &format!("run `chmod 700 {}", exposed.display()));
+    }
+    for bits in [0o755, 0o750, 0o701, 0o720, 0o777] {
+        check(Path::to_owned, bits);
+        check(|data_dir| data_dir.join("log"), bits);
+    }
+}
+
+#[test]
+fn a_second_server_is_refused_until_the_first_is_gone() {
+    let (_parent, data_dir) = new_data_dir();
+    let first = open(&data_dir).expect("a new folder opens");
+    check_refused(&data_dir, &format!("another relay (process {}) is using {}", std::process::id(), data_dir.display()));
+    drop(first);
+    open(&data_dir).expect("the lock is free");
+}
+
+#[test]
+fn a_lock_file_that_names_nobody_is_no_reason_to_panic() {
+    let (_parent, data_dir) = new_data_dir();
+    let _first = open(&data_dir).expect("a new folder opens");
+    for content in [&b""[..], b"\xff\xff", b"99999999999999999999", b"-1"] {
+        fs::write(data_dir.join("lock"), content).expect("it is ours");
+        check_refused(&data_dir, "another process is using");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_data_folder_is_named() {
+    let (parent, data_dir) = new_data_dir();
+    check_refused(&data_dir.join("below"), "below failed: No such file or directory");
+    fs::write(parent.path().join("file"), "").expect("it is ours");
+    fs::set_permissions(parent.path().join("file"), Permissions::from_mode(0o600)).expect("it is ours");
+    check_refused(&parent.path().join("file"), "Not a directory");
+}
+
+#[test]
+fn only_regular_files_are_log_files() {
+    #[track_caller]
+    fn check(make: impl FnOnce(&Path), expected: &str) {
+        let (_parent, data_dir) = new_data_dir();
+        drop(open(&data_dir).expect("a new folder opens"));
+        make(&data_dir.join("log/00000001.log"));
+        check_refused(&data_dir, expected);
+        let error = print_history(&data_dir, "lounge", &mut Vec::new()).expect_err("it is no log file");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    check(|path| fs::create_dir(path).expect("it is ours"), "00000001.log failed: not a regular file");
+    check(|path| symlink("/dev/zero", path).expect("it is ours"), "Too many levels of symbolic links");
+    let pipe = |path: &Path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RUSR).expect("it is ours");
+    check(pipe, "00000001.log failed: not a regular file");
+    check(|path| fs::write(path, "").expect("it is ours"), "the file is 0 bytes long instead of 67108864");
+}
+
+#[test]
+fn history_needs_a_log() {
+    let (_parent, data_dir) = new_data_dir();
+    let error = print_history(&data_dir, "lounge", &mut Vec::new()).expect_err("there is nothing");
+    assert!(matches!(error, HistoryError::NoLog { .. }), "{error}");
+    assert!(!data_dir.exists(), "looking makes nothing");
+    drop(open(&data_dir).expect("a new folder opens"));
+    let error = print_history(&data_dir, "lounge", &mut Vec::new()).expect_err("the log is empty");
+    assert!(matches!(error, HistoryError::RoomNotFound { .. }), "{error}");
+}
