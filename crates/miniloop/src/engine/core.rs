@@ -217,12 +217,8 @@ impl Core {
 
     /// The deadline of the next live timer.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let mut timers = self.timers.borrow_mut();
-        if timers.is_empty() {
-            return None;
-        }
         let slots = self.slots.borrow();
-        let earliest = timers.earliest(|word| slots.get(word.key()).is_some());
+        let earliest = self.timers.borrow_mut().earliest(|word| slots.get(word.key()).is_some());
         self.earliest_deadline.set(earliest.unwrap_or(Instant::FAR_FUTURE));
         earliest
     }

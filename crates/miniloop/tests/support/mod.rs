@@ -1,0 +1,121 @@
+//! What the tests of the public API share: loops on a virtual clock, and traces of what happened in which order.
+//!
+//! Nothing here sleeps or reads the machine's clock. Read next: `callbacks.rs`, the simplest user.
+
+#![allow(dead_code, reason = "every test program uses a part of it")]
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use miniloop::{EventLoop, LoopHandle, VirtualClock};
+
+/// What happened, in order. Clones write into the same list.
+#[derive(Clone, Default)]
+pub(crate) struct Trace(Rc<RefCell<Vec<String>>>);
+
+impl Trace {
+    pub(crate) fn note(&self, what: impl Display) {
+        self.0.borrow_mut().push(what.to_string());
+    }
+
+    /// A callback that notes `what`.
+    pub(crate) fn noting<W: Display>(&self, what: W) -> impl FnOnce() + use<W> {
+        let (trace, what) = (self.clone(), what.to_string());
+        move || trace.note(what)
+    }
+
+    /// The same for a callback that runs again and again.
+    pub(crate) fn noting_each<W: Display>(&self, what: W) -> impl FnMut() + use<W> {
+        let (trace, what) = (self.clone(), what.to_string());
+        move || trace.note(&what)
+    }
+
+    /// A value that notes `what` when it is dropped.
+    pub(crate) fn on_drop(&self, what: impl Display + 'static) -> OnDrop {
+        on_drop(self.noting(what))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// What was noted since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.0.take()
+    }
+}
+
+/// A value whose destructor does anything.
+pub(crate) struct OnDrop(Option<Box<dyn FnOnce()>>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|call| call());
+    }
+}
+
+pub(crate) fn on_drop(call: impl FnOnce() + 'static) -> OnDrop {
+    OnDrop(Some(Box::new(call)))
+}
+
+/// A value whose destructor panics with `message`.
+pub(crate) fn panic_on_drop(message: &'static str) -> OnDrop {
+    on_drop(move || panic!("{message}"))
+}
+
+/// A loop whose clock moves by hand.
+pub(crate) fn manual() -> (EventLoop, VirtualClock, Trace) {
+    on(VirtualClock::manual())
+}
+
+/// A loop whose clock jumps to the next deadline when nothing is left to do before it.
+pub(crate) fn jumping() -> (EventLoop, VirtualClock, Trace) {
+    on(VirtualClock::jumping())
+}
+
+fn on(clock: VirtualClock) -> (EventLoop, VirtualClock, Trace) {
+    (EventLoop::builder().clock(&clock).build().unwrap(), clock, Trace::default())
+}
+
+/// Turns the loop by hand until nothing is ready, and returns the number of rounds.
+pub(crate) fn run_dry(event_loop: &mut EventLoop) -> usize {
+    let mut rounds = 0;
+    while event_loop.next_timeout() == Some(Duration::ZERO) {
+        event_loop.run_ready().unwrap();
+        rounds += 1;
+    }
+    rounds
+}
+
+/// Notes every report as `Kind subject: message`.
+pub(crate) fn trace_reports(handle: &LoopHandle) -> Trace {
+    let trace = Trace::default();
+    let reports = trace.clone();
+    handle.on_error(move |report| reports.note(format_args!("{:?} {}: {}", report.kind(), report.subject(), report.message())));
+    trace
+}
+
+pub(crate) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// A future that is pending once: it gives its waker to `keep` and is done when it is polled again.
+pub(crate) fn wait_once(keep: impl FnOnce(Waker)) -> impl Future<Output = ()> {
+    let mut keep = Some(keep);
+    poll_fn(move |cx| match keep.take() {
+        Some(keep) => {
+            keep(cx.waker().clone());
+            Poll::Pending
+        }
+        None => Poll::Ready(()),
+    })
+}
+
+/// Runs `work` on another thread, to its end.
+pub(crate) fn on_another_thread<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
