@@ -1,10 +1,11 @@
 //! Who waits for one thing, first come first served.
 //!
-//! Every `&self` method that waits (a read on a shared stream, a shared promise) puts its task's waker here. The queue must not know what is waited for,
-//! and it never wakes: cloned and dropped wakers may run foreign code, so they are handed to the owner, who wakes once its own borrow has ended.
+//! Every `&self` method that waits (a read on a shared stream, a shared promise) puts its task's waker here. The queue must not know what
+//! is waited for, and it never wakes: cloned and dropped wakers may run foreign code, so they are handed to the owner, who wakes once its
+//! own borrow has ended.
 //!
-//! Cost: every operation is O(1) except [`WaitQueue::take_all`]; 32 bytes a waiter. A queue that never had a waiter owns no allocation, an emptied one
-//! keeps at most [`NODES_KEPT`] nodes, so a connection that waits again and again does not allocate again and again.
+//! Cost: every operation is O(1) except [`WaitQueue::take_all`]; 32 bytes a waiter. A queue that never had a waiter owns no allocation, an
+//! emptied one keeps at most [`NODES_KEPT`] nodes, so a connection that waits again and again does not allocate again and again.
 //!
 //! Next: `driver/mod.rs`, which has one queue per source and direction.
 
@@ -31,14 +32,7 @@ pub(crate) struct Key {
 
 impl WaitQueue {
     pub(crate) const fn new() -> Self {
-        Self {
-            nodes: Vec::new(),
-            first: NONE,
-            last: NONE,
-            free: NONE,
-            len: 0,
-            next_ticket: 0,
-        }
+        Self { nodes: Vec::new(), first: NONE, last: NONE, free: NONE, len: 0, next_ticket: 0 }
     }
 
     /// How many wait now.
@@ -58,11 +52,7 @@ impl WaitQueue {
         if let Some(key) = *key
             && let Some(present) = self.waiting(key)
         {
-            return if present.will_wake(waker) {
-                None
-            } else {
-                Some(std::mem::replace(present, waker.clone()))
-            };
+            return if present.will_wake(waker) { None } else { Some(std::mem::replace(present, waker.clone())) };
         }
         *key = Some(self.push(waker.clone()));
         None
@@ -78,11 +68,7 @@ impl WaitQueue {
     /// Takes the waiter that came first.
     #[must_use = "a waiter that is taken and not woken hangs"]
     pub(crate) fn take_first(&mut self) -> Option<Waker> {
-        if self.is_empty() {
-            None
-        } else {
-            self.unlink(self.first)
-        }
+        if self.is_empty() { None } else { self.unlink(self.first) }
     }
 
     /// Takes all waiters, in the order in which they came.
@@ -95,29 +81,18 @@ impl WaitQueue {
 
     /// Whether the waiter is still here, neither taken nor removed.
     pub(crate) fn contains(&self, key: Key) -> bool {
-        self.nodes
-            .get(key.index as usize)
-            .is_some_and(|node| node.ticket == key.ticket && node.waker.is_some())
+        self.nodes.get(key.index as usize).is_some_and(|node| node.ticket == key.ticket && node.waker.is_some())
     }
 
     fn waiting(&mut self, key: Key) -> Option<&mut Waker> {
         let node = self.nodes.get_mut(key.index as usize)?;
-        if node.ticket == key.ticket {
-            node.waker.as_mut()
-        } else {
-            None
-        }
+        if node.ticket == key.ticket { node.waker.as_mut() } else { None }
     }
 
     fn push(&mut self, waker: Waker) -> Key {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let node = Node {
-            waker: Some(waker),
-            ticket,
-            previous: self.last,
-            next: NONE,
-        };
+        let node = Node { waker: Some(waker), ticket, previous: self.last, next: NONE };
         let index = match self.free {
             NONE => {
                 self.nodes.push(node);
@@ -238,28 +213,17 @@ mod tests {
         let mut queue = WaitQueue::new();
         let mut key = None;
         assert!(queue.register(&mut key, Waker::noop()).is_none());
-        assert!(
-            queue.register(&mut key, Waker::noop()).is_none(),
-            "the same waker is not cloned again"
-        );
+        assert!(queue.register(&mut key, Waker::noop()).is_none(), "the same waker is not cloned again");
         let other = WakeLog::default().waker("x");
         let replaced = queue.register(&mut key, &other).expect("the waker changed");
         assert!(replaced.will_wake(Waker::noop()));
-        assert!(
-            queue
-                .take_first()
-                .is_some_and(|waker| waker.will_wake(&other))
-        );
+        assert!(queue.take_first().is_some_and(|waker| waker.will_wake(&other)));
     }
 
     #[test]
     fn waiters_that_come_and_go_do_not_pile_up() {
         let mut queue = WaitQueue::new();
-        assert_eq!(
-            queue.nodes.capacity(),
-            0,
-            "an unused queue owns no allocation"
-        );
+        assert_eq!(queue.nodes.capacity(), 0, "an unused queue owns no allocation");
         let mut stays = None;
         drop(queue.register(&mut stays, Waker::noop()));
         for _ in 0..1_000 {
@@ -267,19 +231,11 @@ mod tests {
             drop(queue.register(&mut key, Waker::noop()));
             drop(queue.remove(key.expect("just registered")));
         }
-        assert!(
-            queue.nodes.len() <= 2,
-            "{} nodes for one waiter",
-            queue.nodes.len()
-        );
+        assert!(queue.nodes.len() <= 2, "{} nodes for one waiter", queue.nodes.len());
 
         let mut keys = [None; 100];
-        keys.iter_mut()
-            .for_each(|key| drop(queue.register(key, Waker::noop())));
+        keys.iter_mut().for_each(|key| drop(queue.register(key, Waker::noop())));
         queue.take_all(&mut Vec::new());
-        assert!(
-            queue.nodes.capacity() <= NODES_KEPT,
-            "an emptied queue gives its memory back"
-        );
+        assert!(queue.nodes.capacity() <= NODES_KEPT, "an emptied queue gives its memory back");
     }
 }

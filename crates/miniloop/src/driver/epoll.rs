@@ -1,9 +1,9 @@
 //! All of epoll: descriptors in, events out. Knows tokens and descriptors, not who waits for them.
 //!
-//! What to know of the kernel here. An entry belongs to an *open file* and a *number*, and lives as long as the open file, which `dup` and `fork`
-//! share: closing a number that has a duplicate leaves an entry that nobody can remove any more. So entries are removed before the number is closed.
-//! An edge-triggered entry reports once per change and then stays silent; a level-triggered one reports at every wait for as long as there is something.
-//! Hang-up and error are always reported, whatever was asked for.
+//! What to know of the kernel here. An entry belongs to an *open file* and a *number*, and lives as long as the open file, which `dup` and
+//! `fork` share: closing a number that has a duplicate leaves an entry that nobody can remove any more. So entries are removed before the
+//! number is closed. An edge-triggered entry reports once per change and then stays silent; a level-triggered one reports at every wait for
+//! as long as there is something. Hang-up and error are always reported, whatever was asked for.
 //!
 //! Cost: one system call per method, none that a caller could have saved. Next: `mod.rs`.
 
@@ -28,39 +28,25 @@ pub(super) struct Epoll {
 impl Epoll {
     pub(super) fn new() -> io::Result<Self> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Self {
-            fd,
-            events: Vec::with_capacity(EVENTS_PER_WAIT),
-        })
+        Ok(Self { fd, events: Vec::with_capacity(EVENTS_PER_WAIT) })
     }
 
     /// Watches both directions, edge-triggered.
     pub(super) fn add_edge(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        let flags =
-            EventFlags::ET | EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI;
+        let flags = EventFlags::ET | EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI;
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(token), flags)?)
     }
 
     /// Watches an eventfd whose every write shall end a wait, though nobody reads it: each write is a new edge.
     pub(super) fn add_doorbell(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        Ok(epoll::add(
-            &self.fd,
-            fd,
-            EventData::new_u64(token),
-            EventFlags::ET | EventFlags::IN,
-        )?)
+        Ok(epoll::add(&self.fd, fd, EventData::new_u64(token), EventFlags::ET | EventFlags::IN)?)
     }
 
     /// Watches what `interest` says, level-triggered. `is_known`: the number is believed to have an entry already.
     ///
-    /// The belief can be wrong either way, because numbers are reused: the entry of a closed file is gone, and a duplicate can bring a lost one back.
-    pub(super) fn set_level(
-        &self,
-        fd: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-        is_known: bool,
-    ) -> io::Result<()> {
+    /// The belief can be wrong either way, because numbers are reused: the entry of a closed file is gone, and a duplicate can bring a lost
+    /// one back.
+    pub(super) fn set_level(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest, is_known: bool) -> io::Result<()> {
         let (data, flags) = (EventData::new_u64(token), level_flags(interest));
         let result = if is_known {
             match epoll::modify(&self.fd, fd, data, flags) {
@@ -81,32 +67,25 @@ impl Epoll {
         if number < 0 {
             return;
         }
-        // SAFETY: not -1, and the borrow ends with this function, which only hands it to `epoll_ctl`. Whoever registered the number closes it after
-        // calling here; a user who closed it too early makes the kernel answer EBADF, or ENOENT for a new file of that number, and nothing else.
+        // SAFETY: not -1, and the borrow ends with this function, which only hands it to `epoll_ctl`. Whoever registered the number closes
+        // it after calling here; a user who closed it too early makes the kernel answer EBADF, or ENOENT for a new file of that number, and
+        // nothing else.
         let fd = unsafe { BorrowedFd::borrow_raw(number) };
         let _nothing_to_narrow = if interest.is_none() {
             epoll::delete(&self.fd, fd)
         } else {
-            epoll::modify(
-                &self.fd,
-                fd,
-                EventData::new_u64(token),
-                level_flags(interest),
-            )
+            epoll::modify(&self.fd, fd, EventData::new_u64(token), level_flags(interest))
         };
     }
 
-    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing earlier: after a signal, and after
-    /// [`TIMEOUT_MAX`].
+    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing earlier: after a signal, and
+    /// after [`TIMEOUT_MAX`].
     ///
     /// # Errors
     /// On a kernel that lacks the system call for nanosecond timeouts, and then at every call.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.map(|timeout| timeout.min(TIMEOUT_MAX));
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
+        let timeout = timeout.map(|timeout| Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() });
         self.events.clear();
         match epoll::wait(&self.fd, spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -122,9 +101,7 @@ impl Epoll {
 
     /// What the last wait found: tokens with what happened to them, in the kernel's order, which is the order in which it happened.
     pub(super) fn events(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> {
-        self.events
-            .iter()
-            .map(|event| (event.data.u64(), readiness(event.flags)))
+        self.events.iter().map(|event| (event.data.u64(), readiness(event.flags)))
     }
 }
 
@@ -152,7 +129,8 @@ fn readiness(flags: EventFlags) -> Readiness {
     }
 }
 
-/// What every kernel's call can say, 24 days. With the feature `ns-timeouts` rustix passes nanoseconds on, without it it rounds up to milliseconds.
+/// What every kernel's call can say, 24 days. With the feature `ns-timeouts` rustix passes nanoseconds on, without it it rounds up to
+/// milliseconds.
 const TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
 const NO_NANOSECONDS: &str = "this system has no epoll_pwait2 (Linux 5.11): build miniloop without its default feature `ns-timeouts`, \

@@ -1,11 +1,12 @@
 //! The driver: what the outside world did. The one seam to the kernel's readiness; nothing above knows that it is epoll.
 //!
-//! It deals in descriptors, timeouts and [`Waker`]s, and must not know tasks, timers or the queue. It never wakes: a wait collects the wakers of
-//! what happened, in the order in which it happened, and its owner wakes them once the driver is free again, because a waker is foreign code that may
-//! come back here. For the same reason wakers that are no longer needed are returned, to be dropped outside the borrow.
+//! It deals in descriptors, timeouts and [`Waker`]s, and must not know tasks, timers or the queue. It never wakes: a wait collects the
+//! wakers of what happened, in the order in which it happened, and its owner wakes them once the driver is free again, because a waker is
+//! foreign code that may come back here. For the same reason wakers that are no longer needed are returned, to be dropped outside the
+//! borrow.
 //!
-//! Cost: one system call a wait, one to register an I/O object and one to forget it; none for its reads and writes beyond their own. A foreign
-//! descriptor costs one more for each change of what is waited for. Memory: about 200 bytes a descriptor and 3 KiB a driver.
+//! Cost: one system call a wait, one to register an I/O object and one to forget it; none for its reads and writes beyond their own. A
+//! foreign descriptor costs one more for each change of what is waited for. Memory: about 200 bytes a descriptor and 3 KiB a driver.
 //!
 //! Read `source.rs` first, then this; above stands `io.rs`.
 
@@ -29,8 +30,8 @@ use crate::wait_queue;
 pub(crate) struct Driver {
     epoll: Epoll,
     sources: Slots<Source>,
-    /// Whose each descriptor number is. An entry may outlive its file when the user closes a number without removing its callbacks; it goes when the
-    /// number is used again.
+    /// Whose each descriptor number is. An entry may outlive its file when the user closes a number without removing its callbacks; it goes
+    /// when the number is used again.
     numbers: BTreeMap<RawFd, SourceId>,
 }
 
@@ -48,17 +49,11 @@ pub(crate) struct ForeignWait {
 
 /// Wakers that nobody needs any more. To be dropped after the borrow of the driver: their destructors may be foreign code.
 #[must_use = "drop it after the borrow of the driver"]
-pub(crate) struct Discarded(
-    #[allow(dead_code, reason = "held only to be dropped; tests look at it")] Option<Source>,
-);
+pub(crate) struct Discarded(#[allow(dead_code, reason = "held only to be dropped; tests look at it")] Option<Source>);
 
 impl Driver {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            epoll: Epoll::new()?,
-            sources: Slots::new(),
-            numbers: BTreeMap::new(),
-        })
+        Ok(Self { epoll: Epoll::new()?, sources: Slots::new(), numbers: BTreeMap::new() })
     }
 
     /// Lets every write to this eventfd end a wait. Nobody needs to read it. It wakes nobody, and counts as an event.
@@ -66,16 +61,12 @@ impl Driver {
         self.epoll.add_doorbell(fd, DOORBELL)
     }
 
-    /// Waits until something happens, at most `timeout` (zero: does not wait; `None`: as long as it takes), and appends the wakers to be woken to
-    /// `woken`, in the order in which things happened. Returns the number of events, which may be zero before the time is over.
+    /// Waits until something happens, at most `timeout` (zero: does not wait; `None`: as long as it takes), and appends the wakers to be
+    /// woken to `woken`, in the order in which things happened. Returns the number of events, which may be zero before the time is over.
     ///
-    /// A wait that filled its buffer is repeated with timeout zero, but never once there were as many events as there are descriptors: what floods us
-    /// cannot hold us here.
-    pub(crate) fn wait(
-        &mut self,
-        timeout: Option<Duration>,
-        woken: &mut Vec<Waker>,
-    ) -> io::Result<usize> {
+    /// A wait that filled its buffer is repeated with timeout zero, but never once there were as many events as there are descriptors: what
+    /// floods us cannot hold us here.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>, woken: &mut Vec<Waker>) -> io::Result<usize> {
         self.epoll.wait(timeout)?;
         let mut count = self.dispatch(woken);
         while self.epoll.is_full() && count < self.sources.len() {
@@ -87,11 +78,7 @@ impl Driver {
 
     /// Hands the events of one wait to their sources. One whose source has gone in the meantime is dropped.
     fn dispatch(&mut self, woken: &mut Vec<Waker>) -> usize {
-        let Self {
-            epoll,
-            sources,
-            numbers,
-        } = self;
+        let Self { epoll, sources, numbers } = self;
         let events = epoll.events();
         let count = events.len();
         for (token, readiness) in events.filter(|&(token, _)| token != DOORBELL) {
@@ -115,37 +102,21 @@ impl Driver {
     ///
     /// # Errors
     /// `AlreadyExists` when it still has callbacks of [`Driver::set_callback`]; what else `epoll_ctl` says.
-    pub(crate) fn register(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        kind: Kind,
-        is_ready: bool,
-    ) -> io::Result<(SourceId, Discarded)> {
+    pub(crate) fn register(&mut self, fd: BorrowedFd<'_>, kind: Kind, is_ready: bool) -> io::Result<(SourceId, Discarded)> {
         let number = fd.as_raw_fd();
-        let id = SourceId(
-            self.sources
-                .insert(Source::Owned(Owned::new(number, kind, is_ready))),
-        );
+        let id = SourceId(self.sources.insert(Source::Owned(Owned::new(number, kind, is_ready))));
         if let Err(error) = self.epoll.add_edge(fd, id.token()) {
             self.sources.remove(id.0);
-            return Err(if error.kind() == io::ErrorKind::AlreadyExists {
-                still_has_callbacks(number)
-            } else {
-                error
-            });
+            return Err(if error.kind() == io::ErrorKind::AlreadyExists { still_has_callbacks(number) } else { error });
         }
         let displaced = self.numbers.insert(number, id);
-        Ok((
-            id,
-            Discarded(displaced.and_then(|id| self.sources.remove(id.0))),
-        ))
+        Ok((id, Discarded(displaced.and_then(|id| self.sources.remove(id.0)))))
     }
 
     /// Forgets a descriptor. Must come before it is closed.
     pub(crate) fn deregister(&mut self, id: SourceId) -> Discarded {
         if let Some(Source::Owned(owned)) = self.sources.get(id.0) {
-            self.epoll
-                .narrow(owned.number, id.token(), source::Interest::default());
+            self.epoll.narrow(owned.number, id.token(), source::Interest::default());
             self.numbers.remove(&owned.number);
         }
         Discarded(self.sources.remove(id.0))
@@ -172,12 +143,7 @@ impl Driver {
 
     /// The caller of a `poll_*` function waits. It takes the place of the one before.
     #[must_use = "drop it after the borrow of the driver"]
-    pub(crate) fn wait_alone(
-        &mut self,
-        id: SourceId,
-        direction: Direction,
-        waker: &Waker,
-    ) -> Option<Waker> {
+    pub(crate) fn wait_alone(&mut self, id: SourceId, direction: Direction, waker: &Waker) -> Option<Waker> {
         replace_waker(&mut self.owned_side(id, direction)?.poller, waker)
     }
 
@@ -195,12 +161,7 @@ impl Driver {
 
     /// The caller of a `&self` method no longer waits.
     #[must_use = "drop it after the borrow of the driver"]
-    pub(crate) fn leave_line(
-        &mut self,
-        id: SourceId,
-        direction: Direction,
-        key: wait_queue::Key,
-    ) -> Option<Waker> {
+    pub(crate) fn leave_line(&mut self, id: SourceId, direction: Direction, key: wait_queue::Key) -> Option<Waker> {
         self.owned_side(id, direction)?.waiters.remove(key)
     }
 
@@ -217,17 +178,10 @@ impl Driver {
     /// Wakes `waker` whenever the descriptor is ready, again and again for as long as it is. Returns the waker that had this place.
     ///
     /// # Errors
-    /// `AlreadyExists` when the descriptor belongs to an I/O object of this crate; what else `epoll_ctl` says: a regular file cannot be watched.
-    pub(crate) fn set_callback(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        direction: Direction,
-        waker: Waker,
-    ) -> io::Result<Option<Waker>> {
+    /// `AlreadyExists` when the descriptor belongs to an I/O object of this crate; what else `epoll_ctl` says, `EPERM` for a regular file.
+    pub(crate) fn set_callback(&mut self, fd: BorrowedFd<'_>, direction: Direction, waker: Waker) -> io::Result<Option<Waker>> {
         let id = self.watch(fd, direction)?;
-        Ok(self
-            .foreign(id)
-            .and_then(|foreign| foreign.side_mut(direction).callback.replace(waker)))
+        Ok(self.foreign(id).and_then(|foreign| foreign.side_mut(direction).callback.replace(waker)))
     }
 
     /// Takes the callback of a number away. `None` if it has none. The number may have been closed meanwhile.
@@ -255,26 +209,15 @@ impl Driver {
             None => self.watch(fd, direction)?,
         };
         let mut key = still_waiting.map(|wait| wait.key);
-        let replaced = self.foreign(id).and_then(|foreign| {
-            foreign
-                .side_mut(direction)
-                .waiters
-                .register(&mut key, waker)
-        });
-        *wait = key.map(|key| ForeignWait {
-            source: id,
-            direction,
-            key,
-        });
+        let replaced = self.foreign(id).and_then(|foreign| foreign.side_mut(direction).waiters.register(&mut key, waker));
+        *wait = key.map(|key| ForeignWait { source: id, direction, key });
         Ok(replaced)
     }
 
     /// Whether no event has come since [`Driver::wait_foreign`].
     pub(crate) fn is_waiting(&self, wait: ForeignWait) -> bool {
         match self.sources.get(wait.source.0) {
-            Some(Source::Foreign(foreign)) => {
-                foreign.side(wait.direction).waiters.contains(wait.key)
-            }
+            Some(Source::Foreign(foreign)) => foreign.side(wait.direction).waiters.contains(wait.key),
             _ => false,
         }
     }
@@ -282,11 +225,7 @@ impl Driver {
     /// A `sock_*` call no longer waits.
     #[must_use = "drop it after the borrow of the driver"]
     pub(crate) fn cancel_foreign(&mut self, wait: ForeignWait) -> Option<Waker> {
-        let waker = self
-            .foreign(wait.source)?
-            .side_mut(wait.direction)
-            .waiters
-            .remove(wait.key);
+        let waker = self.foreign(wait.source)?.side_mut(wait.direction).waiters.remove(wait.key);
         self.settle(wait.source);
         waker
     }
@@ -294,9 +233,7 @@ impl Driver {
     /// Has the kernel watch one more direction of a descriptor. It is told even if it should know: the number may be a new file's by now.
     fn watch(&mut self, fd: BorrowedFd<'_>, direction: Direction) -> io::Result<SourceId> {
         let number = fd.as_raw_fd();
-        let id = *self.numbers.entry(number).or_insert_with(|| {
-            SourceId(self.sources.insert(Source::Foreign(Foreign::new(number))))
-        });
+        let id = *self.numbers.entry(number).or_insert_with(|| SourceId(self.sources.insert(Source::Foreign(Foreign::new(number)))));
         let Some(Source::Foreign(foreign)) = self.sources.get_mut(id.0) else {
             return Err(has_an_owner(number));
         };
@@ -305,9 +242,7 @@ impl Driver {
             Direction::Read => interest.read = true,
             Direction::Write => interest.write = true,
         }
-        let result = self
-            .epoll
-            .set_level(fd, id.token(), interest, !foreign.watched.is_none());
+        let result = self.epoll.set_level(fd, id.token(), interest, !foreign.watched.is_none());
         match result {
             Ok(()) => foreign.watched = interest,
             Err(_) => self.settle(id),
@@ -340,21 +275,13 @@ impl SourceId {
     }
 
     fn from_token(token: u64) -> Self {
-        Self(slots::Key {
-            index: token as u32,
-            generation: (token >> 32) as u32,
-        })
+        Self(slots::Key { index: token as u32, generation: (token >> 32) as u32 })
     }
 }
 
-/// Has the kernel watch a foreign descriptor no more than somebody wants to hear, and forgets one of which nobody does. What remained watched would
-/// end every wait at once, for as long as the descriptor is ready.
-fn settle(
-    epoll: &Epoll,
-    sources: &mut Slots<Source>,
-    numbers: &mut BTreeMap<RawFd, SourceId>,
-    id: SourceId,
-) {
+/// Has the kernel watch a foreign descriptor no more than somebody wants to hear, and forgets one of which nobody does. What remained
+/// watched would end every wait at once, for as long as the descriptor is ready.
+fn settle(epoll: &Epoll, sources: &mut Slots<Source>, numbers: &mut BTreeMap<RawFd, SourceId>, id: SourceId) {
     let Some(Source::Foreign(foreign)) = sources.get_mut(id.0) else {
         return;
     };
@@ -370,16 +297,13 @@ fn settle(
 }
 
 fn has_an_owner(number: RawFd) -> io::Error {
-    let text = format!(
-        "descriptor {number} belongs to a miniloop I/O object: use its own methods, or duplicate the descriptor and watch that"
-    );
+    let text =
+        format!("descriptor {number} belongs to a miniloop I/O object: use its own methods, or duplicate the descriptor and watch that");
     io::Error::new(io::ErrorKind::AlreadyExists, text)
 }
 
 fn still_has_callbacks(number: RawFd) -> io::Error {
-    let text = format!(
-        "descriptor {number} is watched already: remove its reader and its writer before an I/O object takes it over"
-    );
+    let text = format!("descriptor {number} is watched already: remove its reader and its writer before an I/O object takes it over");
     io::Error::new(io::ErrorKind::AlreadyExists, text)
 }
 

@@ -1,8 +1,9 @@
 //! What the driver knows of one descriptor: who waits for it, and whether it is worth trying.
 //!
-//! Two kinds. An *owned* source is an I/O object of this crate: registered once, edge-triggered, so the readiness that an edge told of has to be
-//! remembered here until a system call finds nothing. A *foreign* source is a number that the user gave: level-triggered, so the kernel
-//! remembers, and what has to be kept here is exactly who still wants to hear. Neither knows of epoll, nor wakes anybody: wakers are handed out.
+//! Two kinds. An *owned* source is an I/O object of this crate: registered once, edge-triggered, so the readiness that an edge told of has
+//! to be remembered here until a system call finds nothing. A *foreign* source is a number that the user gave: level-triggered, so the
+//! kernel remembers, and what has to be kept here is exactly who still wants to hear. Neither knows of epoll, nor wakes anybody: wakers are
+//! handed out.
 //!
 //! Next: `epoll.rs` produces the [`Readiness`], `mod.rs` keeps the table of sources.
 
@@ -79,17 +80,8 @@ pub(super) struct OwnedSide {
 impl Owned {
     /// `is_ready`: try the first system call before the first event has told of anything. Wrong for a socket that still connects.
     pub(super) fn new(number: RawFd, kind: Kind, is_ready: bool) -> Self {
-        let side = || OwnedSide {
-            is_ready,
-            poller: None,
-            waiters: WaitQueue::new(),
-        };
-        Self {
-            number,
-            is_short_read_proof: kind == Kind::Tcp,
-            read: side(),
-            write: side(),
-        }
+        let side = || OwnedSide { is_ready, poller: None, waiters: WaitQueue::new() };
+        Self { number, is_short_read_proof: kind == Kind::Tcp, read: side(), write: side() }
     }
 
     pub(super) fn side(&self, direction: Direction) -> &OwnedSide {
@@ -106,7 +98,8 @@ impl Owned {
         }
     }
 
-    /// Draws the conclusion from a call that moved `len` of at most `asked` bytes. The end of a stream, zero bytes, can be read again and again.
+    /// Draws the conclusion from a call that moved `len` of at most `asked` bytes. The end of a stream, zero bytes, can be read again and
+    /// again.
     pub(super) fn moved(&mut self, direction: Direction, len: usize, asked: usize) {
         let is_proof = match direction {
             Direction::Read => self.is_short_read_proof,
@@ -148,16 +141,8 @@ pub(super) struct ForeignSide {
 
 impl Foreign {
     pub(super) fn new(number: RawFd) -> Self {
-        let side = || ForeignSide {
-            callback: None,
-            waiters: WaitQueue::new(),
-        };
-        Self {
-            number,
-            watched: Interest::default(),
-            read: side(),
-            write: side(),
-        }
+        let side = || ForeignSide { callback: None, waiters: WaitQueue::new() };
+        Self { number, watched: Interest::default(), read: side(), write: side() }
     }
 
     pub(super) fn side(&self, direction: Direction) -> &ForeignSide {
@@ -177,10 +162,7 @@ impl Foreign {
     /// What somebody still wants to hear of.
     pub(super) fn wanted(&self) -> Interest {
         let is_wanted = |side: &ForeignSide| side.callback.is_some() || !side.waiters.is_empty();
-        Interest {
-            read: is_wanted(&self.read),
-            write: is_wanted(&self.write),
-        }
+        Interest { read: is_wanted(&self.read), write: is_wanted(&self.write) }
     }
 
     pub(super) fn on_event(&mut self, event: Readiness, woken: &mut Vec<Waker>) {
