@@ -30,7 +30,7 @@ impl Bench {
     }
 
     fn register(&mut self, fd: &impl AsFd) -> SourceId {
-        self.driver.register(stream.as_fd(), Kind::Other, true).unwrap().0
+        self.driver.register(fd.as_fd(), Kind::Other, true).unwrap().0
     }
 
     fn callback(&mut self, stream: &UnixStream, direction: Direction, name: &'static str) -> Option<Waker> {

@@ -1,0 +1,78 @@
+//! The system calls that sockets are made of, each in the form that never blocks, never is inherited by a child and never raises a signal.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
+
+use crate::config::LISTEN_BACKLOG_LEN;
+
+/// A socket that listens.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = tcp_socket(address)?;
+    // A server that starts again must not wait until the last connections of its predecessor have timed out.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, LISTEN_BACKLOG_LEN)?;
+    Ok(socket)
+}
+
+/// A socket that connects. True if it is connected already; else it will be writable, and [`take_error`] says how it went.
+pub(crate) fn connect(address: SocketAddr) -> io::Result<(OwnedFd, bool)> {
+    let socket = tcp_socket(address)?;
+    let is_connected = start_connect(&socket, address)?;
+    Ok((socket, is_connected))
+}
+
+/// The same for a socket that is there.
+pub(crate) fn start_connect(socket: impl AsFd, address: SocketAddr) -> io::Result<bool> {
+    match net::connect(socket, &address) {
+        Ok(()) => Ok(true),
+        Err(Errno::INPROGRESS) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The error that came since the last call.
+pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::socket_error(socket)??)
+}
+
+/// The next connection, with its address if it has an IP address.
+pub(crate) fn accept(socket: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
+    let (socket, address) = net::acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+    Ok((socket, address.and_then(|address| address.try_into().ok())))
+}
+
+pub(crate) fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let (len, _untruncated_len) = net::recv(socket, buffer, RecvFlags::DONTWAIT)?;
+    Ok(len)
+}
+
+pub(crate) fn receive_vectored(socket: impl AsFd, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    Ok(rustix::io::readv(socket, buffers)?)
+}
+
+pub(crate) fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(net::send(socket, bytes, SEND_FLAGS)?)
+}
+
+/// Sends what lies in several places, at most [`SLICES_PER_CALL`].
+pub(crate) fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let mut no_ancillary_data = [MaybeUninit::uninit(); 0];
+    Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::new(&mut no_ancillary_data), SEND_FLAGS)?)
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    Ok(net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
+}
+
+/// A peer that has gone is an error of the call, not a signal to the process.
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
+
+/// More places than this the kernel refuses with EMSGSIZE (its `UIO_MAXIOV`).
+pub(crate) const SLICES_PER_CALL: usize = 1_024;
