@@ -49,6 +49,9 @@ mod task_cell;
 mod task;
 mod time;
 mod event_loop;
+mod registration;
+pub mod net;
+mod sock;
 #[cfg(test)]
 mod test_support;
 
@@ -61,6 +64,7 @@ pub use outcome::Outcome;
 pub use promise::{Abandoned, Promise, Resolver, promise};
 pub use report::{Report, ReportKind};
 pub use shared::Shared;
+pub use sock::{sock_accept, sock_connect, sock_recv, sock_sendall};
 pub use task::{Task, TaskId, current_task, spawn};
 pub use task_error::TaskError;
 pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout, yield_now};
