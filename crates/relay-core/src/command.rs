@@ -24,6 +24,12 @@ pub(crate) enum Command<'a> {
 impl<'a> Command<'a> {
     #[inline]
     pub(crate) fn parse(text: &'a [u8]) -> Command<'a> {
+        // Nearly every line looks like this; the rest of this function would understand it too, four times slower.
+        if let Some(text) = text.strip_prefix(b"MSG ")
+            && text.first().is_some_and(|byte| !is_white_space(byte))
+        {
+            return Command::Message { text };
+        }
         let text = skip_white_space(text);
         let word_len = text.iter().position(is_white_space).unwrap_or(text.len());
         let (word, rest) = text.split_at(word_len);

@@ -41,7 +41,8 @@ impl Hub {
 
     fn request_before_join(&mut self, now: Nanos, key: Key, command: Command<'_>, len_bytes: usize) {
         let error = match command {
-            Command::Http => return self.cut(key, CloseReason::Http),
+            // What was answered before is still sent, so that it does not depend on how the bytes were split.
+            Command::Http => return self.drain(now, key, CloseReason::Http),
             Command::Join { name, room } => match self.join(now, key, name, room) {
                 Ok(()) => return,
                 Err(error) => error,

@@ -1,0 +1,190 @@
+//! Who is let in, and how everything ends.
+
+use relay_core::{CloseReason, Settings};
+
+use crate::world::{World, check};
+
+#[test]
+fn above_the_limit_nobody_is_let_in_until_somebody_leaves() {
+    check(
+        "
+        settings connections 2
+        connect alice 127.0.0.1
+        connect bob 10.0.0.1
+        refused carol 10.0.0.2
+        lose alice
+        closed alice connection lost
+        connect carol 10.0.0.2
+        ",
+    );
+}
+
+#[test]
+fn an_address_has_its_own_limit_a_64_of_ipv6_is_one_address_and_loopback_has_none() {
+    check(
+        "
+        settings per-address 2
+        connect a 10.0.0.1
+        connect b 10.0.0.1
+        refused c 10.0.0.1
+        # The same address, written in the other family.
+        refused c ::ffff:10.0.0.1
+        connect d 10.0.0.2
+        connect e 2001:db8::1
+        connect f 2001:db8::ffff:2
+        refused g 2001:db8::3
+        connect h 2001:db8:0:1::1
+        # Loopback, in both families.
+        connect x 127.0.0.1
+        connect y 127.0.0.1
+        connect z 127.0.0.1
+        connect u ::1
+        connect v ::ffff:127.0.0.1
+        lose a
+        closed a connection lost
+        connect i 10.0.0.1
+        refused j 10.0.0.1
+        ",
+    );
+}
+
+#[test]
+fn refusals_are_counted() {
+    let mut world = World::new(Settings { connections_max: 65, ..Settings::default() });
+    let connect = |world: &mut World, number: usize, address: &str| world.connect(&number.to_string(), address.parse().unwrap()).is_ok();
+    let accepted = (0..66).filter(|&number| connect(&mut world, number, "10.0.0.1")).count();
+    assert_eq!(accepted, 64, "the default limit of an address");
+    assert!(connect(&mut world, 100, "10.0.0.2"));
+    assert!(!connect(&mut world, 101, "10.0.0.3"));
+    let counters = world.hub.counters();
+    assert_eq!((counters.connections, counters.refused_address_full, counters.refused_server_full), (65, 2, 1));
+}
+
+#[test]
+fn the_end_of_one_side_ends_the_connection_after_what_is_queued() {
+    check(
+        r"
+        > alice JOIN alice blue
+        < alice OK JOIN alice blue
+        kernel alice 0
+        > alice HISTORY
+        end alice
+        kernel alice all
+        < alice HISTORY_BEGIN 0
+        < alice HISTORY_END
+        closed alice end of input
+        # The last line has no end: it was never a request.
+        >> bob JOIN bob blue\nMSG one\nMSG tw
+        < bob OK JOIN bob blue
+        end bob
+        closed bob end of input
+        commit
+        > carol JOIN carol blue
+        < carol OK JOIN carol blue
+        > carol HISTORY
+        < carol HISTORY_BEGIN 1
+        < carol MESSAGE bob one
+        < carol HISTORY_END
+        ",
+    );
+}
+
+#[test]
+fn shutdown_commits_shows_and_flushes_what_was_accepted() {
+    check(
+        "
+        > alice JOIN alice blue
+        < alice OK JOIN alice blue
+        > bob JOIN bob blue
+        < bob OK JOIN bob blue
+        connect carol 127.0.0.1
+        > alice MSG one
+        take
+        > alice MSG two
+        shutdown
+        refused dave 127.0.0.1
+        > alice MSG three
+        > bob HISTORY
+        # Nobody is late for a server that does not read.
+        +60s
+        silent bob
+        commit
+        commit
+        < alice MESSAGE alice one
+        < alice MESSAGE alice two
+        < bob MESSAGE alice one
+        < bob MESSAGE alice two
+        closed alice shutdown
+        closed bob shutdown
+        closed carol shutdown
+        finished
+        ",
+    );
+}
+
+#[test]
+fn shutdown_waits_ten_seconds_for_those_who_do_not_read() {
+    check(
+        "
+        > alice JOIN alice blue
+        < alice OK JOIN alice blue
+        kernel alice 0
+        > alice HISTORY
+        shutdown
+        +9999ms
+        silent alice
+        +1ms
+        reset alice flush timeout
+        finished
+        ",
+    );
+}
+
+#[test]
+fn stale_ids_do_nothing() {
+    let mut world = World::new(Settings::default());
+    world.join("old", "blue");
+    let old = world.client("old").id;
+    world.lose("old");
+    world.join("new", "blue");
+    assert_eq!(world.client("new").id.index(), old.index(), "the place is used again");
+    assert!(!world.hub.may_read(world.now, old));
+    world.hub.receive(world.now, old, b"MSG hello\nQUIT\n");
+    world.hub.read_dry(world.now, old);
+    world.hub.sent(world.now, old, 100);
+    world.hub.send_blocked(old);
+    world.hub.writable(old);
+    world.hub.end_of_input(world.now, old);
+    world.hub.disconnect(old);
+    world.turn();
+    assert_eq!(world.hub.outbox(old).count(), 0);
+    assert_eq!((world.hub.uncommitted_len_bytes(), world.hub.connection_count()), (0, 1));
+    assert_eq!(world.hub.counters().closed_for(CloseReason::ConnectionLost), 1);
+}
+
+#[test]
+fn connections_that_come_and_vanish_leave_nothing_behind() {
+    let mut world = World::new(Settings::default());
+    for number in 0..1000 {
+        let name = format!("client{number}");
+        world.join(&name, &format!("room{number}"));
+        world.send(&name, ["", "MSG hel", "HISTORY\n"][number % 3]);
+        world.received(&name);
+        world.lose(&name);
+        world.take_closed(&name);
+    }
+    assert_eq!((world.hub.connection_count(), world.hub.room_count(), world.hub.next_deadline()), (0, 0, None));
+    assert!(world.hub.is_finished());
+}
+
+#[test]
+fn a_batch_that_nobody_took_is_ignored() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.send("alice", "MSG one\n");
+    world.hub.committed(world.now, relay_core::Batch::default());
+    world.turn();
+    assert_eq!(world.received("alice"), "");
+    world.commit();
+    assert_eq!(world.received("alice"), "MESSAGE alice one\n");
+}
