@@ -51,9 +51,9 @@ impl From<VirtualClock> for Clock {
 
 /// A clock that stands still until somebody moves it.
 ///
-/// Clones are the same clock. A loop on a virtual clock never sleeps while it could go on: it asks the system for I/O events without waiting,
-/// except while a [`Worker`](crate::thread::Worker) has work of this loop in flight or a [`hold`](VirtualClock::hold) guard lives, when it
-/// waits for real.
+/// Clones are the same clock. A loop on a virtual clock never sleeps while it could go on: it asks the system for I/O events without
+/// waiting, except while a [`Worker`](crate::thread::Worker) has work of this loop in flight or a [`hold`](VirtualClock::hold) guard
+/// lives, when it waits for real.
 ///
 /// ```
 /// use miniloop::{EventLoop, VirtualClock, sleep};
@@ -82,8 +82,8 @@ impl VirtualClock {
         VirtualClock::new(false)
     }
 
-    /// A clock that jumps to exactly the next deadline once nothing is left to do before it. When there is no deadline either, `run_*` return
-    /// [`LoopError::Deadlock`](crate::LoopError::Deadlock).
+    /// A clock that jumps to exactly the next deadline once nothing is left to do before it. When there is no deadline either, `run_*`
+    /// return [`LoopError::Deadlock`](crate::LoopError::Deadlock).
     pub fn jumping() -> VirtualClock {
         VirtualClock::new(true)
     }

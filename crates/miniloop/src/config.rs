@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// After so many jobs since the last poll, the next round begins with one. A poll costs 100 ns and more, a job ten: 64 makes the poll's share
-/// small and keeps I/O and timers at most 64 jobs and one round away. 1 is asyncio's behaviour.
+/// After so many jobs since the last poll, the next round begins with one. A poll costs 100 ns and more, a job ten: 64 makes the poll's
+/// share small and keeps I/O and timers at most 64 jobs and one round away. 1 is asyncio's behaviour.
 pub(crate) const JOBS_PER_POLL: usize = 64;
 
-/// So many successful I/O or channel operations does a task get in one poll; the next one makes it yield. So no flooding peer can keep a task,
-/// and with it the loop, busy for ever.
+/// So many successful I/O or channel operations does a task get in one poll; the next one makes it yield. So no flooding peer can keep a
+/// task, and with it the loop, busy for ever.
 pub(crate) const OPS_PER_POLL: u32 = 64;
 
 /// How long [`run`](crate::run) waits at the end for cancelled tasks.

@@ -27,19 +27,19 @@ use crate::engine::core::Core;
 use crate::engine::inbox::Inbox;
 use crate::engine::job::Job;
 use crate::engine::registry;
-use crate::engine::word::Word;
 use crate::engine::turn::{self, Running, Wait};
+use crate::engine::word::Word;
 use crate::error::LoopError;
 use crate::handle::LoopHandle;
 
 /// An event loop, owned by the thread that made it.
 ///
-/// Turn it to the end with [`run_until_complete`](EventLoop::run_until_complete) or [`run_forever`](EventLoop::run_forever), or turn it by hand
-/// from another program's loop with [`run_once`](EventLoop::run_once). Dropping it closes it.
+/// Turn it to the end with [`run_until_complete`](EventLoop::run_until_complete) or [`run_forever`](EventLoop::run_forever), or turn it by
+/// hand from another program's loop with [`run_once`](EventLoop::run_once). Dropping it closes it.
 ///
 /// # As a guest in another loop
-/// A host that waits for descriptors itself watches the loop's descriptor ([`AsFd`]) for readability, and keeps this contract: after every call
-/// into miniloop, and before it sleeps, it asks [`next_timeout`](EventLoop::next_timeout), sleeps at most that long, then calls
+/// A host that waits for descriptors itself watches the loop's descriptor ([`AsFd`]) for readability, and keeps this contract: after every
+/// call into miniloop, and before it sleeps, it asks [`next_timeout`](EventLoop::next_timeout), sleeps at most that long, then calls
 /// [`run_ready`](EventLoop::run_ready).
 #[doc(alias = "new_event_loop")]
 pub struct EventLoop {
@@ -109,8 +109,8 @@ impl EventLoop {
         LoopHandle { core: self.core.clone() }
     }
 
-    /// Runs the loop until `future` is done, and returns its value. The future may borrow from the caller. The round in which it is done runs to
-    /// its end; other tasks stay where they are and go on when the loop is run again.
+    /// Runs the loop until `future` is done, and returns its value. The future may borrow from the caller. The round in which it is done
+    /// runs to its end; other tasks stay where they are and go on when the loop is run again.
     ///
     /// ```
     /// let mut event_loop = miniloop::EventLoop::new()?;
@@ -122,7 +122,8 @@ impl EventLoop {
     ///
     /// # Errors
     /// [`LoopError::Stopped`] when `stop` came first. Pass `&mut future` (pinned) to keep a future that is not done.
-    /// [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`], [`LoopError::Failed`] and [`LoopError::Io`] as they say.
+    /// [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`], [`LoopError::Failed`] and [`LoopError::Io`] as they
+    /// say.
     ///
     /// # Panics
     /// When the future panics; the loop can be used again.
@@ -147,8 +148,8 @@ impl EventLoop {
         value.into_inner().ok_or(LoopError::Stopped)
     }
 
-    /// Runs the loop until [`LoopHandle::stop`]. The round in which stop is called runs to its end; what that round has scheduled stays for the
-    /// next run.
+    /// Runs the loop until [`LoopHandle::stop`]. The round in which stop is called runs to its end; what that round has scheduled stays
+    /// for the next run.
     ///
     /// # Errors
     /// As [`run_until_complete`](EventLoop::run_until_complete), except that being stopped is none.
@@ -159,8 +160,8 @@ impl EventLoop {
 
     /// One poll, which waits when there is nothing to do, and one round. For hosts and tests that turn the loop by hand.
     ///
-    /// While a stop request stands, it does not wait; `run_once` leaves it standing, see [`is_stopping`](EventLoop::is_stopping). On a virtual
-    /// clock with nothing to wait for it returns at once.
+    /// While a stop request stands, it does not wait; `run_once` leaves it standing, see [`is_stopping`](EventLoop::is_stopping). On a
+    /// virtual clock with nothing to wait for it returns at once.
     ///
     /// # Errors
     /// As [`run_forever`](EventLoop::run_forever).
@@ -272,7 +273,8 @@ impl Drop for MainSlot<'_> {
     }
 }
 
-/// Runs `main` on a new loop: asyncio's `run`. When it is done, the tasks that are left are cancelled and get 5 s to end; then the loop is closed.
+/// Runs `main` on a new loop: asyncio's `run`. When it is done, the tasks that are left are cancelled and get 5 s to end; then the loop is
+/// closed.
 ///
 /// ```
 /// let answer = miniloop::run(async { 42 })?;

@@ -1,7 +1,7 @@
 //! The callback face of a loop: everything that callbacks and tasks may do to the loop that runs them.
 //!
-//! The handle is a reference to the loop's state and nothing more; it can be cloned, kept, and used after the loop has closed, when it says so.
-//! The await face is `task.rs`; the owner, who turns the loop, is `event_loop.rs`.
+//! The handle is a reference to the loop's state and nothing more; it can be cloned, kept, and used after the loop has closed, when it
+//! says so. The await face is `task.rs`; the owner, who turns the loop, is `event_loop.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -28,7 +28,8 @@ use crate::report::Report;
 /// While the loop is being closed, callbacks given to it are dropped at once and their handles are cancelled ones.
 ///
 /// # Panics
-/// Methods that schedule something panic once the loop is closed, and name the caller's line; [`LoopHandle::try_call_soon`] returns an error.
+/// Methods that schedule something panic once the loop is closed, and name the caller's line; [`LoopHandle::try_call_soon`] returns an
+/// error.
 #[derive(Clone)]
 pub struct LoopHandle {
     pub(crate) core: Rc<Core>,
@@ -79,8 +80,8 @@ impl LoopHandle {
         Ok(CallbackHandle { core: self.core.clone(), word })
     }
 
-    /// Runs `callback` once `delay` has passed, never earlier. A zero delay still goes through the timer queue: it runs after the callbacks and
-    /// the I/O that are ready by then. [`Duration::MAX`] is never.
+    /// Runs `callback` once `delay` has passed, never earlier. A zero delay still goes through the timer queue: it runs after the
+    /// callbacks and the I/O that are ready by then. [`Duration::MAX`] is never.
     #[track_caller]
     pub fn call_later<O: Outcome>(&self, delay: Duration, callback: impl FnOnce() -> O + 'static) -> TimerHandle {
         self.call_at(self.core.now() + delay, callback)
@@ -103,13 +104,15 @@ impl LoopHandle {
         let deadline = self.core.now() + period;
         let cause = Cause::Period { period, next: Cell::new(deadline) };
         let word = self
-            .insert(Location::caller(), || Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause })))
+            .insert(Location::caller(), || {
+                Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause }))
+            })
             .unwrap_or_else(|error| panic!("call_every: {error}"));
         self.arm(word, deadline)
     }
 
-    /// Runs `callback` whenever `descriptor` is readable, at every poll while it stays so (level-triggered). It replaces an earlier reader of
-    /// that descriptor. The loop does not own the descriptor: call [`remove_reader`](LoopHandle::remove_reader) before closing it.
+    /// Runs `callback` whenever `descriptor` is readable, at every poll while it stays so (level-triggered). It replaces an earlier reader
+    /// of that descriptor. The loop does not own the descriptor: call [`remove_reader`](LoopHandle::remove_reader) before closing it.
     ///
     /// A callback that returns [`Break`](std::ops::ControlFlow::Break) is removed.
     ///
@@ -140,8 +143,8 @@ impl LoopHandle {
         self.remove_callback(descriptor.as_raw_fd(), Direction::Write)
     }
 
-    /// Makes the running [`run_forever`](crate::EventLoop::run_forever) or `run_until_complete` return once the round is over. Without one, the
-    /// next one returns after its first turn, which does not wait.
+    /// Makes the running [`run_forever`](crate::EventLoop::run_forever) or `run_until_complete` return once the round is over. Without
+    /// one, the next one returns after its first turn, which does not wait.
     pub fn stop(&self) {
         self.core.is_stopping.set(true);
     }
@@ -152,8 +155,8 @@ impl LoopHandle {
         self.core.now()
     }
 
-    /// Sends what nobody else hears of to `handler`: errors and panics of callbacks and of tasks that nobody waits for. It replaces the earlier
-    /// handler. Without one, reports go to `tracing`, and without a subscriber to standard error.
+    /// Sends what nobody else hears of to `handler`: errors and panics of callbacks and of tasks that nobody waits for. It replaces the
+    /// earlier handler. Without one, reports go to `tracing`, and without a subscriber to standard error.
     ///
     /// The handler runs as a job of its own. If it returns [`Break`](std::ops::ControlFlow::Break), the running `run_*` returns
     /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged.
@@ -164,8 +167,8 @@ impl LoopHandle {
         self.core.drop_safely(previous, "error handler", Location::caller());
     }
 
-    /// Makes this loop the one that free functions such as [`spawn`](crate::spawn) mean, while the guard lives: for a host that prepares work
-    /// between two turns.
+    /// Makes this loop the one that free functions such as [`spawn`](crate::spawn) mean, while the guard lives: for a host that prepares
+    /// work between two turns.
     #[must_use = "the loop is left when the guard is dropped"]
     pub fn enter(&self) -> EnterGuard {
         EnterGuard(context::enter(&self.core))
@@ -186,7 +189,11 @@ impl LoopHandle {
         Ok(Word::STALE)
     }
 
-    fn insert_once<O: Outcome>(&self, callback: impl FnOnce() -> O + 'static, place: &'static Location<'static>) -> Result<Word, LoopError> {
+    fn insert_once<O: Outcome>(
+        &self,
+        callback: impl FnOnce() -> O + 'static,
+        place: &'static Location<'static>,
+    ) -> Result<Word, LoopError> {
         self.insert(place, || Job::Once(Box::new(move || callback().into_flow())))
     }
 
@@ -255,8 +262,8 @@ pub struct CallbackHandle {
 }
 
 impl CallbackHandle {
-    /// Keeps the callback from running, also when it is queued in this very round, and drops it with all that it owns at once. Cancelling again,
-    /// or after it has run, does nothing.
+    /// Keeps the callback from running, also when it is queued in this very round, and drops it with all that it owns at once. Cancelling
+    /// again, or after it has run, does nothing.
     pub fn cancel(&self) {
         self.core.cancel(self.word);
     }

@@ -1,8 +1,8 @@
 //! A point in time, in nanoseconds of the loop's own clock.
 //!
 //! `std::time::Instant` cannot be made from a number, so no virtual clock can produce one. This type can: it counts nanoseconds since the
-//! origin of the clock that gave it (the machine's boot for the system clock, the start of the test for a virtual one). Arithmetic saturates
-//! at [`Instant::FAR_FUTURE`], so that "in 300 years" and `Duration::MAX` are deadlines like any other.
+//! origin of the clock that gave it (the machine's boot for the system clock, the start of the test for a virtual one). Arithmetic
+//! saturates at [`Instant::FAR_FUTURE`], so that "in 300 years" and `Duration::MAX` are deadlines like any other.
 
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;

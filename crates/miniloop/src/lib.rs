@@ -16,15 +16,15 @@
 //! # Ok::<(), miniloop::LoopError>(())
 //! ```
 //!
-//! Two faces look at the same queue: [`LoopHandle`] for callbacks, timers and descriptors, [`spawn`] and [`Task`] for `async` code; a [`promise`]
-//! leads from one to the other. Names are those that Rust programmers expect; Python's are search aliases (`create_task`, `wait_for`,
-//! `call_soon_threadsafe`, ..).
+//! Two faces look at the same queue: [`LoopHandle`] for callbacks, timers and descriptors, [`spawn`] and [`Task`] for `async` code; a
+//! [`promise`] leads from one to the other. Names are those that Rust programmers expect; Python's are search aliases (`create_task`,
+//! `wait_for`, `call_soon_threadsafe`, ..).
 //!
 //! # The order in which things happen
 //!
-//! A *turn* is one poll, then rounds until nothing is ready or [`jobs_per_poll`](Builder::jobs_per_poll) jobs have run. A *round* runs what is
-//! ready when it begins; what that adds waits for the next round. A poll appends, behind what is ready already, the I/O that has happened, then
-//! what other threads sent, then the timers that are due. The source of each rule is `ARCHITECTURE.md`.
+//! A *turn* is one poll, then rounds until nothing is ready or [`jobs_per_poll`](Builder::jobs_per_poll) jobs have run. A *round* runs
+//! what is ready when it begins; what that adds waits for the next round. A poll appends, behind what is ready already, the I/O that has
+//! happened, then what other threads sent, then the timers that are due. The source of each rule is `ARCHITECTURE.md`.
 
 mod config;
 mod mutant;

@@ -1,7 +1,7 @@
 //! Ten ways to break one rule each, for `tests/mutants.rs`, which demands that random programs notice every one.
 //!
-//! A test of an order is worth as much as the wrong orders that it rejects. Outside `--cfg miniloop_mutants` every question in here is a constant
-//! `false`, and the compiler removes the branch that asks it.
+//! A test of an order is worth as much as the wrong orders that it rejects. Outside `--cfg miniloop_mutants` every question in here is a
+//! constant `false`, and the compiler removes the branch that asks it.
 
 /// What can be broken. `MINILOOP_MUTANT` names one by its variant, in snake case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What nobody needs to read: the values that a callback or a detached task may end with.
 //!
-//! A loop can only be trusted with a value when losing it loses nothing. So a callback returns `()`, "go on or stop", a `Result` whose error
-//! can be printed, or nothing at all because it never returns. Anything else does not compile: the value would vanish without a trace.
+//! A loop can only be trusted with a value when losing it loses nothing. So a callback returns `()`, "go on or stop", a `Result` whose
+//! error can be printed, or nothing at all because it never returns. Anything else does not compile: the value would vanish without a
+//! trace.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -32,7 +33,8 @@ pub enum Failure {
     Panic(Box<dyn Any + Send>),
 }
 
-/// The type of an expression that never ends. Its name `!` is not stable where a type is wanted, but the output of `fn() -> !` is that type.
+/// The type of an expression that never ends. Its name `!` is not stable where a type is wanted, but the output of `fn() -> !` is that
+/// type.
 type Never = <fn() -> ! as sealed::HasOutput>::Output;
 
 impl Outcome for () {

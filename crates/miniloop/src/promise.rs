@@ -1,8 +1,9 @@
 //! A future that a callback can set: asyncio's `Future`, as a pair.
 //!
-//! asyncio checks at run time that a future is set once and read by those who may. A pair lets ownership say it: the [`Resolver`] is used up by
-//! setting, so setting twice does not compile, and the [`Promise`] is the only reader until it is [shared](Promise::shared). Dropping the
-//! resolver answers the reader with an error instead of leaving it to wait for ever; dropping the promise tells the resolver that nobody waits.
+//! asyncio checks at run time that a future is set once and read by those who may. A pair lets ownership say it: the [`Resolver`] is used
+//! up by setting, so setting twice does not compile, and the [`Promise`] is the only reader until it is [shared](Promise::shared).
+//! Dropping the resolver answers the reader with an error instead of leaving it to wait for ever; dropping the promise tells the resolver
+//! that nobody waits.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Debug};

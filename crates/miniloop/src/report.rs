@@ -1,8 +1,9 @@
 //! A failure that nobody else will hear of, on its way to the error handler.
 //!
-//! The loop carries on after every failure of user code, so it must say so somewhere: each one becomes a [`Report`], a job of the ready queue,
-//! and goes to the handler of [`LoopHandle::on_error`](crate::LoopHandle::on_error). Without a handler it is logged with `tracing`; without
-//! a subscriber it is one line on standard error. This file is also the end of that line: what is printed here cannot fail any further.
+//! The loop carries on after every failure of user code, so it must say so somewhere: each one becomes a [`Report`], a job of the ready
+//! queue, and goes to the handler of [`LoopHandle::on_error`](crate::LoopHandle::on_error). Without a handler it is logged with `tracing`;
+//! without a subscriber it is one line on standard error. This file is also the end of that line: what is printed here cannot fail any
+//! further.
 
 use std::any::Any;
 use std::fmt;

@@ -53,8 +53,8 @@ impl<R: 'static> Shared<R> {
         Shared { source: Rc::new(source), key: None, is_done: false }
     }
 
-    /// Calls `callback` with the result once it is there, as a job of the running loop: after the readers that wait already, and never inside
-    /// this call. Until then the callback holds a reader of its own.
+    /// Calls `callback` with the result once it is there, as a job of the running loop: after the readers that wait already, and never
+    /// inside this call. Until then the callback holds a reader of its own.
     ///
     /// # Panics
     /// Outside a loop.

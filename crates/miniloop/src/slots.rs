@@ -1,7 +1,7 @@
 //! A table of values, each addressed by its index and a generation.
 //!
-//! The generation makes an old key harmless: once a value is removed, its key finds nothing, also when the place holds another value by now.
-//! A place whose generations are used up is retired instead of starting over, so a key is never valid twice in the life of the table.
+//! The generation makes an old key harmless: once a value is removed, its key finds nothing, also when the place holds another value by
+//! now. A place whose generations are used up is retired instead of starting over, so a key is never valid twice in the life of the table.
 //! Insert, look up and remove cost a few nanoseconds each; freed places are reused newest first, while they are still in the cache.
 
 /// How many bits of a key's number hold the index: 67 million values at a time.

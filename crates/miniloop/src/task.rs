@@ -11,8 +11,8 @@
 //!                   Finished(value | Cancelled | Panicked) ----> the reader: await, on_done, shared, or the loop after detach
 //! ```
 //!
-//! A task is one allocation that holds the future, its result and whoever waits for that. The loop holds it as "something that can be polled",
-//! the [`Task`] as "something that ends with a `T`".
+//! A task is one allocation that holds the future, its result and whoever waits for that. The loop holds it as "something that can be
+//! polled", the [`Task`] as "something that ends with a `T`".
 
 use std::fmt;
 use std::future::Future;
@@ -103,8 +103,8 @@ pub struct Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Asks the task to stop: its future is dropped in its own next job, and it ends with [`TaskError::is_cancelled`]. A task that never ran is
-    /// dropped without running. A task that has its value by then ends with that value. Cancelling again does nothing.
+    /// Asks the task to stop: its future is dropped in its own next job, and it ends with [`TaskError::is_cancelled`]. A task that never
+    /// ran is dropped without running. A task that has its value by then ends with that value. Cancelling again does nothing.
     pub fn cancel(&self) {
         if let Some(cell) = &self.cell {
             cell.request_cancel();
@@ -199,7 +199,11 @@ impl<T> Future for Task<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(cell) = &self.cell else { return Poll::Pending };
         let polled = cell.completion().poll_take(cx, "task");
-        assert!(polled.is_ready() || context::current_task() != Some(cell.word()), "task `{}` awaits itself and would never end", cell.name());
+        assert!(
+            polled.is_ready() || context::current_task() != Some(cell.word()),
+            "task `{}` awaits itself and would never end",
+            cell.name()
+        );
         polled
     }
 }

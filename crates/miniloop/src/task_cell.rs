@@ -1,7 +1,7 @@
 //! The inside of a task: its future, its result, and who is to get that.
 //!
-//! One allocation, seen from two sides: the loop polls it through [`RunTask`], the handle reads it through [`Join`]. This is the one place where
-//! a future is pinned by hand.
+//! One allocation, seen from two sides: the loop polls it through [`RunTask`], the handle reads it through [`Join`]. This is the one place
+//! where a future is pinned by hand.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -66,8 +66,9 @@ impl<F: Future> TaskCell<F> {
     fn poll(&self, waker: &Waker) -> Poll<Result<F::Output, TaskError>> {
         let mut future = self.future.borrow_mut();
         let Some(future) = future.as_mut() else { return Poll::Pending };
-        // SAFETY: the future is pinned from here on. It stands inside an `Rc`, which does not move what it holds and is never unwrapped, and
-        // in a field that is private to this file, where the only thing done to it besides this is to drop it in place (`drop_in_place`).
+        // SAFETY: the future is pinned from here on. It stands inside an `Rc`, which does not move what it holds and is never unwrapped,
+        // and in a field that is private to this file, where the only thing done to it besides this is to drop it in place
+        // (`drop_in_place`).
         let future = unsafe { Pin::new_unchecked(future) };
         let polled = catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(waker))));
         match polled {

@@ -58,4 +58,3 @@ impl fmt::Debug for TaskError {
 }
 
 impl std::error::Error for TaskError {}
-

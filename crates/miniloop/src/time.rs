@@ -1,7 +1,7 @@
 //! Waiting for time: `sleep`, `timeout`, and giving way once.
 //!
-//! A sleeping future is one entry of the loop's timer queue, armed at its first poll and taken out when it is dropped. Nothing here reads the
-//! clock to find out whether it is time: the timer queue says so, in the order of deadlines.
+//! A sleeping future is one entry of the loop's timer queue, armed at its first poll and taken out when it is dropped. Nothing here reads
+//! the clock to find out whether it is time: the timer queue says so, in the order of deadlines.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -28,8 +28,8 @@ pub fn now() -> Instant {
     context::current().now()
 }
 
-/// Waits until `duration` has passed since this call, never less. A zero duration gives way to everything that is ready, once, without a timer;
-/// [`Duration::MAX`] waits for ever.
+/// Waits until `duration` has passed since this call, never less. A zero duration gives way to everything that is ready, once, without a
+/// timer; [`Duration::MAX`] waits for ever.
 ///
 /// ```
 /// use std::time::Duration;
@@ -156,8 +156,8 @@ impl fmt::Debug for Sleep {
 
 /// Awaits `future` for at most `limit`, counted from this call.
 ///
-/// The future is polled before the clock is asked, so a value that is ready in the poll in which the time runs out is returned. A zero limit
-/// lets the future be polled until it has given way once.
+/// The future is polled before the clock is asked, so a value that is ready in the poll in which the time runs out is returned. A zero
+/// limit lets the future be polled until it has given way once.
 ///
 /// ```
 /// use miniloop::{Elapsed, sleep, timeout};

@@ -1,7 +1,8 @@
-//! The end of a loop (O9): the inbox refuses; tasks go, newest first; then callbacks and timers; then reports are delivered; then the driver.
+//! The end of a loop (O9): the inbox refuses; tasks go, newest first; then callbacks and timers; then reports are delivered; then the
+//! driver.
 //!
-//! Everything that is dropped here belongs to users, and its destructors may do anything that a handle allows: spawn, schedule, cancel, wake,
-//! panic. New work is dropped as it comes, so the table only shrinks; a panic is reported and the rest is dropped all the same.
+//! Everything that is dropped here belongs to users, and its destructors may do anything that a handle allows: spawn, schedule, cancel,
+//! wake, panic. New work is dropped as it comes, so the table only shrinks; a panic is reported and the rest is dropped all the same.
 
 use std::cmp::Reverse;
 use std::panic::Location;

@@ -1,7 +1,7 @@
 //! What this thread knows of loops: the one that runs, the task that is being polled, and the loops that live here.
 //!
-//! One context per thread, made of plain cells without a destructor, so that it costs a few loads and can be used at any time in the life of
-//! the thread. A cell that points to a core owns a reference to it; that is all there is to the safety of this file.
+//! One context per thread, made of plain cells without a destructor, so that it costs a few loads and can be used at any time in the life
+//! of the thread. A cell that points to a core owns a reference to it; that is all there is to the safety of this file.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -93,7 +93,8 @@ pub(crate) fn remove_resident(core: &Rc<Core>) {
         while let Some(resident) = unsafe { link.get().as_ref() } {
             if std::ptr::eq(resident, Rc::as_ptr(core)) {
                 let owned = link.replace(resident.next_resident.replace(std::ptr::null()));
-                // SAFETY: the pointer came from `Rc::into_raw` in `add_resident`, and the link that owned its reference has just given it up.
+                // SAFETY: the pointer came from `Rc::into_raw` in `add_resident`, and the link that owned its reference has just given it
+                // up.
                 drop(unsafe { Rc::from_raw(owned) });
                 return;
             }
@@ -183,7 +184,10 @@ impl Home {
         match (self.0.get(), here) {
             (None, _) => self.0.set(here),
             (Some(home), Some(here)) if home != here => {
-                panic!("this {what} belongs to event loop {} and was polled under event loop {}: await it where it was first polled", home.0, here.0)
+                panic!(
+                    "this {what} belongs to event loop {} and was polled under event loop {}: await it where it was first polled",
+                    home.0, here.0
+                )
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The state of one loop, and the doors through which everything above reaches it.
 //!
-//! A core is shared by the loop and its handles, all on one thread. Its parts stand in cells of their own, and no door calls user code while
-//! one of them is borrowed: what a door removes, it returns or drops last. `turn.rs` runs the core, `close.rs` ends it.
+//! A core is shared by the loop and its handles, all on one thread. Its parts stand in cells of their own, and no door calls user code
+//! while one of them is borrowed: what a door removes, it returns or drops last. `turn.rs` runs the core, `close.rs` ends it.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -190,8 +190,8 @@ impl Core {
         now
     }
 
-    /// Puts a live word into the timer queue. Once due, a job is scheduled and a [`Job::Deadline`] has its waker woken. A deadline that never
-    /// comes needs no entry.
+    /// Puts a live word into the timer queue. Once due, a job is scheduled and a [`Job::Deadline`] has its waker woken. A deadline that
+    /// never comes needs no entry.
     pub(crate) fn arm(&self, word: Word, deadline: Instant) {
         if deadline == Instant::FAR_FUTURE {
             return;
@@ -252,7 +252,8 @@ impl Core {
 
     /// The names of the tasks above this one that are still alive, nearest first.
     pub(crate) fn parents_of(&self, word: Word) -> Vec<String> {
-        let task_of = |word: Word| self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None }).flatten();
+        let task_of =
+            |word: Word| self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None }).flatten();
         let parent_of = |word: Word| task_of(word).and_then(|task| task.parent());
         let ancestors = std::iter::successors(parent_of(word), |word| parent_of(*word));
         ancestors.filter_map(|word| task_of(word).map(|task| format!("task `{}`", task.name()))).collect()

@@ -1,8 +1,9 @@
 //! The timer queue: words in order of (deadline, sequence).
 //!
-//! Most timers are cancelled before they fire, so that is the case made cheap: cancelling only counts, and once more than half of the entries
-//! are dead the heap is rebuilt without them. The queue does not know which word is alive; its owner, who does, passes the question in.
-//! Arming costs a push at the end of a binary heap (a timer usually fires later than those before it), cancelling an addition.
+//! Most timers are cancelled before they fire, so that is the case made cheap: cancelling only counts, and once more than half of the
+//! entries are dead the heap is rebuilt without them. The queue does not know which word is alive; its owner, who does, passes the
+//! question in. Arming costs a push at the end of a binary heap (a timer usually fires later than those before it), cancelling an
+//! addition.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

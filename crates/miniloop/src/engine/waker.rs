@@ -1,8 +1,9 @@
 //! Wakers that are numbers, and where a wake goes.
 //!
-//! A `Waker` of this runtime holds a [`Word`] where others hold a pointer: cloning copies it, dropping it does nothing, and waking looks the
-//! word up. So a waker is free to keep, may go stale at any time and outlive its loop, and costs no atomic operation on the loop's own
-//! thread. Three ways lead to the queue: the loop that runs here, another loop that lives on this thread, and the inbox of a loop elsewhere.
+//! A `Waker` of this runtime holds a [`Word`] where others hold a pointer: cloning copies it, dropping it does nothing, and waking looks
+//! the word up. So a waker is free to keep, may go stale at any time and outlive its loop, and costs no atomic operation on the loop's own
+//! thread. Three ways lead to the queue: the loop that runs here, another loop that lives on this thread, and the inbox of a loop
+//! elsewhere.
 
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
@@ -47,8 +48,8 @@ fn wake_data(data: *const ()) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slots::Key;
     use crate::engine::word::LoopId;
+    use crate::slots::Key;
 
     #[test]
     fn a_waker_of_nothing_does_nothing() {

@@ -37,10 +37,7 @@ impl Word {
     }
 
     pub(crate) const fn key(self) -> Key {
-        Key {
-            index: (self.0 & ((1 << INDEX_BITS) - 1)) as u32,
-            generation: ((self.0 >> INDEX_BITS) & ((1 << GENERATION_BITS) - 1)) as u32,
-        }
+        Key { index: (self.0 & ((1 << INDEX_BITS) - 1)) as u32, generation: ((self.0 >> INDEX_BITS) & ((1 << GENERATION_BITS) - 1)) as u32 }
     }
 }
 
