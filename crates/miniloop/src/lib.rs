@@ -67,4 +67,4 @@ pub use shared::Shared;
 pub use sock::{sock_accept, sock_connect, sock_recv, sock_sendall};
 pub use task::{Task, TaskId, current_task, spawn};
 pub use task_error::TaskError;
-pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout, yield_now};
+pub use time::{Elapsed, Sleep, YieldNow, now, sleep, sleep_until, timeout, yield_now};

@@ -64,29 +64,67 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep { core: context::current(), deadline: Some(deadline), place: Location::caller(), state: State::New }
 }
 
-/// Gives way to everything that is ready, once: asyncio's `sleep(0)`.
+/// Gives way to everything that is ready, once: asyncio's `sleep(0)`. It works under any runtime.
 ///
-/// # Panics
-/// Outside a loop.
-#[track_caller]
-pub fn yield_now() -> Sleep {
-    sleep(Duration::ZERO)
+/// ```
+/// miniloop::run(async {
+///     let other = miniloop::spawn(async { println!("first") });
+///     miniloop::yield_now().await;
+///     println!("second");
+///     other.await.unwrap();
+/// })?;
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+pub fn yield_now() -> YieldNow {
+    YieldNow { state: State::New }
 }
 
-/// The future of [`sleep`], [`sleep_until`] and [`yield_now`].
+/// The future of [`yield_now`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct YieldNow {
+    state: State<()>,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.state {
+            State::New => {
+                self.state = State::Waiting(());
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            State::Waiting(()) | State::Done => {
+                self.state = State::Done;
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+impl FusedFuture for YieldNow {
+    fn is_terminated(&self) -> bool {
+        self.state == State::Done
+    }
+}
+
+/// The future of [`sleep`] and [`sleep_until`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep {
     core: Rc<Core>,
     /// `None` waits for the next round instead of a time.
     deadline: Option<Instant>,
     place: &'static Location<'static>,
-    state: State,
+    state: State<Word>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+/// Where a waiting future stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State<W> {
     New,
-    Waiting(Word),
+    Waiting(W),
     Done,
 }
 
