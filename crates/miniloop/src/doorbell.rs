@@ -16,10 +16,7 @@ pub(crate) struct Doorbell(OwnedFd);
 
 impl Doorbell {
     pub(crate) fn new() -> io::Result<Doorbell> {
-        Ok(Doorbell(eventfd(
-            0,
-            EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC,
-        )?))
+        Ok(Doorbell(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?))
     }
 
     pub(crate) fn ring(&self) {
@@ -47,10 +44,7 @@ mod tests {
 
     use super::*;
 
-    const NOW: Timespec = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
     fn is_ringing(doorbell: &Doorbell) -> bool {
         poll(&mut [PollFd::new(doorbell, PollFlags::IN)], Some(&NOW)).unwrap() == 1
@@ -81,21 +75,10 @@ mod tests {
         use rustix::event::epoll;
         let doorbell = Doorbell::new().unwrap();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        epoll::add(
-            &epoll,
-            &doorbell,
-            epoll::EventData::new_u64(0),
-            epoll::EventFlags::IN | epoll::EventFlags::ET,
-        )
-        .unwrap();
+        epoll::add(&epoll, &doorbell, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET).unwrap();
         let events_now = || {
             let mut events = Vec::with_capacity(2);
-            epoll::wait(
-                &epoll,
-                rustix::buffer::spare_capacity(&mut events),
-                Some(&NOW),
-            )
-            .unwrap()
+            epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&NOW)).unwrap()
         };
         assert_eq!(events_now(), 0);
         for _ in 0..3 {

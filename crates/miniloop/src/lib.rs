@@ -49,9 +49,13 @@ mod task_cell;
 mod task;
 mod time;
 mod event_loop;
+mod reply;
+mod remote;
 mod registration;
 pub mod net;
 mod sock;
+pub mod thread;
+pub mod signal;
 #[cfg(test)]
 mod test_support;
 
@@ -62,6 +66,7 @@ pub use handle::{CallbackHandle, EnterGuard, LoopHandle, TimerHandle};
 pub use instant::Instant;
 pub use outcome::Outcome;
 pub use promise::{Abandoned, Promise, Resolver, promise};
+pub use remote::{Remote, RemoteTask};
 pub use report::{Report, ReportKind};
 pub use shared::Shared;
 pub use sock::{sock_accept, sock_connect, sock_recv, sock_sendall};

@@ -69,7 +69,7 @@ impl LoopHandle {
     }
 }
 
-fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &'static Location<'static>) -> Task<F::Output> {
+pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &'static Location<'static>) -> Task<F::Output> {
     let is_wanted = core.accepts_work().unwrap_or_else(|error| panic!("spawn at {place}: {error}"));
     let number = core.tasks_spawned.get();
     core.tasks_spawned.set(number + 1);

@@ -4,17 +4,15 @@
 //! and without paying for messages while it is awake:
 //!
 //! ```text
-//!            fall_asleep, no mail              push: rings
-//!   Awake ------------------------> Asleep ------------------> Rung
-//!     ^                               |                          |
-//!     +-------------- wake_up --------+--------------------------+
-//!
-//!   close leads from every state to Closed, and nothing leads out of it. The loop moves, except to Rung, where a pusher moves it.
+//!            fall_asleep, no mail (the loop)
+//!   Awake --------------------------------------> Asleep
+//!     ^                                              |
+//!     +---- wake_up (the loop), push: rings ---------+         close (the loop) leads from both to Closed, and nothing leads out
 //! ```
 //!
-//! `Asleep` means "and the inbox is empty": a loop falls asleep only after it has looked, under the lock, and the first message of a sleep rings.
-//! So there is one eventfd write per sleep at most and none while the loop is awake. A push costs the lock; the loop's question at each
-//! round, [`has_mail`](Inbox::has_mail), costs one plain load.
+//! `Asleep` means "and the inbox is empty": a loop falls asleep only after it has looked, under the lock, and the first message of a sleep rings
+//! and ends it. So there is one eventfd write per sleep at most and none while the loop is awake. A push costs the lock; the loop's question
+//! at each round, [`has_mail`](Inbox::has_mail), costs one plain load.
 //!
 //! Messages own user values, and a user's destructor may do anything, push again for instance. So no message is ever dropped in here: each
 //! one goes to its loop or back to its sender. `tests/loom.rs` proves these claims on this very file. Next: `registry.rs`, which finds the
@@ -56,22 +54,14 @@ struct State {
 enum Presence {
     Awake,
     Asleep,
-    Rung,
     Closed,
 }
 
 impl Inbox {
     /// The inbox of a loop that does not run yet, and so is asleep.
     pub(crate) fn new(doorbell: Doorbell) -> Inbox {
-        let state = State {
-            messages: Vec::new(),
-            presence: Presence::Asleep,
-        };
-        Inbox {
-            doorbell,
-            mail: AtomicBool::new(false),
-            state: Mutex::new(state),
-        }
+        let state = State { messages: Vec::new(), presence: Presence::Asleep };
+        Inbox { doorbell, mail: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
     pub(crate) fn doorbell(&self) -> &Doorbell {
@@ -93,11 +83,7 @@ impl Inbox {
             }
             state.messages.push(message);
             self.mail.store(true, Ordering::Relaxed);
-            let was_asleep = state.presence == Presence::Asleep;
-            if was_asleep {
-                state.presence = Presence::Rung;
-            }
-            was_asleep
+            std::mem::replace(&mut state.presence, Presence::Awake) == Presence::Asleep
         };
         // Outside the lock, so that the woken loop does not run into it. If the loop has woken by itself meanwhile, this ring cuts its next
         // sleep short: it costs one poll.

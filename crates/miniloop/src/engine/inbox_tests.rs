@@ -22,10 +22,7 @@ fn call(job: impl FnOnce() + Send + 'static) -> Message {
         job();
         Ok(ControlFlow::Continue(()))
     });
-    Message::Call {
-        job,
-        place: Location::caller(),
-    }
+    Message::Call { job, place: Location::caller() }
 }
 
 fn push(inbox: &Inbox, message: Message) {
@@ -36,16 +33,7 @@ fn push(inbox: &Inbox, message: Message) {
 fn drained(inbox: &Inbox) -> Vec<u64> {
     let mut messages = Vec::new();
     inbox.drain(&mut messages);
-    messages
-        .iter()
-        .map(|message| {
-            if let Message::Wake(word) = message {
-                word.as_u64()
-            } else {
-                0
-            }
-        })
-        .collect()
+    messages.iter().map(|message| if let Message::Wake(word) = message { word.as_u64() } else { 0 }).collect()
 }
 
 /// How often it rang since the last question: an eventfd counts.
@@ -65,10 +53,7 @@ fn messages_come_out_in_arrival_order_after_what_was_there() {
     push(&inbox, call(|| ()));
     push(&inbox, wake(2));
     inbox.drain(&mut messages);
-    let shape: Vec<_> = messages
-        .iter()
-        .map(|message| matches!(message, Message::Wake(_)))
-        .collect();
+    let shape: Vec<_> = messages.iter().map(|message| matches!(message, Message::Wake(_))).collect();
     assert_eq!(shape, [true, true, false, true]);
     assert_eq!(drained(&inbox), []);
 }
@@ -128,14 +113,7 @@ fn a_closed_inbox_gives_everything_back_and_refuses_c177() {
     drop(refused);
     inbox.wake_up();
     assert!(inbox.push(owner()).is_err(), "nothing leads out of closed");
-    assert_eq!(
-        (
-            inbox.close().len(),
-            inbox.has_mail(),
-            Arc::strong_count(&owned)
-        ),
-        (0, false, 1)
-    );
+    assert_eq!((inbox.close().len(), inbox.has_mail(), Arc::strong_count(&owned)), (0, false, 1));
 }
 
 #[test]

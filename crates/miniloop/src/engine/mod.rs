@@ -9,6 +9,7 @@ pub(crate) mod registry;
 pub(crate) mod job;
 pub(crate) mod core;
 pub(crate) mod context;
+pub(crate) mod in_flight;
 pub(crate) mod waker;
 pub(crate) mod failures;
 pub(crate) mod run_job;

@@ -14,8 +14,7 @@ use crate::primitives::{Arc, Mutex, lock};
 /// How many loops can be open at a time in one process.
 const LOOPS_MAX: u16 = 1 << LOOP_BITS;
 
-static TABLE: [Mutex<Option<Arc<Inbox>>>; LOOPS_MAX as usize] =
-    [const { Mutex::new(None) }; LOOPS_MAX as usize];
+static TABLE: [Mutex<Option<Arc<Inbox>>>; LOOPS_MAX as usize] = [const { Mutex::new(None) }; LOOPS_MAX as usize];
 static FREE_IDS: Mutex<FreeIds> = Mutex::new(FreeIds::new());
 
 /// Gives a loop its id.
@@ -23,11 +22,9 @@ static FREE_IDS: Mutex<FreeIds> = Mutex::new(FreeIds::new());
 /// # Errors
 /// When 4,096 loops are open.
 pub(crate) fn register(inbox: Arc<Inbox>) -> io::Result<LoopId> {
-    let id = lock(&FREE_IDS).take().ok_or_else(|| {
-        io::Error::other(format!(
-            "{LOOPS_MAX} event loops are open in this process, and no more fit: close some first"
-        ))
-    })?;
+    let id = lock(&FREE_IDS)
+        .take()
+        .ok_or_else(|| io::Error::other(format!("{LOOPS_MAX} event loops are open in this process, and no more fit: close some first")))?;
     *lock(&TABLE[id.0 as usize]) = Some(inbox);
     Ok(id)
 }
@@ -60,10 +57,7 @@ struct FreeIds {
 
 impl FreeIds {
     const fn new() -> FreeIds {
-        FreeIds {
-            fresh: 0,
-            returned: VecDeque::new(),
-        }
+        FreeIds { fresh: 0, returned: VecDeque::new() }
     }
 
     fn take(&mut self) -> Option<LoopId> {
@@ -86,13 +80,7 @@ mod tests {
     use crate::slots::Key;
 
     fn word(id: LoopId) -> Word {
-        Word::new(
-            id,
-            Key {
-                index: 1,
-                generation: 1,
-            },
-        )
+        Word::new(id, Key { index: 1, generation: 1 })
     }
 
     #[test]
@@ -103,12 +91,7 @@ mod tests {
         for id in [9, 3, 5] {
             ids.give_back(LoopId(id));
         }
-        assert_eq!(
-            std::iter::from_fn(|| ids.take())
-                .map(|id| id.0)
-                .collect::<Vec<_>>(),
-            [9, 3, 5]
-        );
+        assert_eq!(std::iter::from_fn(|| ids.take()).map(|id| id.0).collect::<Vec<_>>(), [9, 3, 5]);
     }
 
     #[test]

@@ -1,0 +1,49 @@
+//! Work that a loop has outside: while some is under way, its virtual clock must wait for the answer instead of jumping.
+//!
+//! Counted per loop, from submission until the answer has been read or nobody wants it any more. A guard may travel to another thread like the
+//! future that holds it; dropped there, it sends the loop a message.
+
+use std::ops::ControlFlow;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::inbox::{Inbox, Message};
+use crate::engine::word::LoopId;
+
+/// One piece of work under way for a loop.
+pub(crate) struct InFlight {
+    id: LoopId,
+    inbox: Arc<Inbox>,
+}
+
+impl InFlight {
+    pub(crate) fn new(core: &Core) -> InFlight {
+        core.jobs_in_flight.set(core.jobs_in_flight.get() + 1);
+        InFlight { id: core.id, inbox: core.inbox.clone() }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let land_here = |core: &Core| {
+            // Another loop may have the id by now.
+            if Arc::ptr_eq(&core.inbox, &self.inbox) {
+                land(core);
+            }
+        };
+        if context::with_resident(self.id, land_here).is_none() {
+            let land_there = || {
+                land(&context::current());
+                Ok(ControlFlow::Continue(()))
+            };
+            // A closed loop refuses: its clock has stopped.
+            let _ = self.inbox.push(Message::Call { job: Box::new(land_there), place: Location::caller() });
+        }
+    }
+}
+
+fn land(core: &Core) {
+    core.jobs_in_flight.set(core.jobs_in_flight.get() - 1);
+}

@@ -1,0 +1,235 @@
+//! A loop as other threads see it.
+//!
+//! A [`Remote`] is the way into the inbox of a loop, nothing more: it may be cloned, sent, and kept longer than the loop lives. What it is
+//! given runs on the loop's thread, in arrival order, so only the closures have to be `Send`; what they make there need not be. A call costs
+//! one lock, one allocation, and one system call if the loop sleeps and nobody else has woken it yet.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, ready};
+use std::thread::{self, Thread};
+
+use futures_core::FusedFuture;
+
+use crate::engine::context;
+use crate::engine::in_flight::InFlight;
+use crate::engine::inbox::{Inbox, Message};
+use crate::error::LoopError;
+use crate::handle::LoopHandle;
+use crate::outcome::{Flow, Outcome};
+use crate::reply::{Receiver, Sender, reply};
+use crate::report::log_error;
+use crate::task::spawn_on;
+use crate::task_error::TaskError;
+
+/// Reaches a loop from other threads. The loop's own thread uses [`LoopHandle`].
+///
+/// ```
+/// let mut event_loop = miniloop::EventLoop::new()?;
+/// let remote = event_loop.handle().remote();
+/// let thread = std::thread::Builder::new().spawn(move || {
+///     remote.call_soon(|| println!("on the loop's thread"))?;
+///     remote.stop()
+/// })?;
+/// event_loop.run_forever()?;
+/// thread.join().unwrap()?;
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+#[derive(Clone)]
+pub struct Remote {
+    inbox: Arc<Inbox>,
+}
+
+impl LoopHandle {
+    /// What other threads need to reach this loop.
+    pub fn remote(&self) -> Remote {
+        Remote { inbox: self.core.inbox.clone() }
+    }
+}
+
+impl Remote {
+    /// Runs `callback` on the loop's thread, after what other threads have sent before. Its failure goes to
+    /// [`LoopHandle::on_error`]. Works from the loop's own thread, too.
+    ///
+    /// # Errors
+    /// [`LoopError::Closed`]: the callback was dropped without running. After `Ok` it runs, unless the loop is closed first, which drops it.
+    #[doc(alias = "call_soon_threadsafe")]
+    #[track_caller]
+    pub fn call_soon<O: Outcome>(&self, callback: impl FnOnce() -> O + Send + 'static) -> Result<(), LoopError> {
+        self.push(Box::new(move || callback().into_flow()), Location::caller())
+    }
+
+    /// Spawns a task on the loop. `make` runs there, so the future that it makes need not be `Send`.
+    ///
+    /// For a task that nobody waits for: `remote.call_soon(|| miniloop::spawn(..).detach())`.
+    ///
+    /// ```
+    /// use std::{error::Error, rc::Rc, thread};
+    ///
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let remote = event_loop.handle().remote();
+    /// let thread = thread::Builder::new().spawn(move || {
+    ///     let task = remote.spawn(|| async {
+    ///         let shared = Rc::new(42); // stays on the loop's thread
+    ///         miniloop::yield_now().await;
+    ///         *shared
+    ///     })?;
+    ///     let answer = task.join()?;
+    ///     remote.stop()?;
+    ///     Ok::<i32, Box<dyn Error + Send + Sync>>(answer)
+    /// })?;
+    /// event_loop.run_forever()?;
+    /// assert_eq!(thread.join().unwrap().unwrap(), 42);
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LoopError::Closed`].
+    #[doc(alias = "run_coroutine_threadsafe")]
+    #[track_caller]
+    pub fn spawn<F>(&self, make: impl FnOnce() -> F + Send + 'static) -> Result<RemoteTask<F::Output>, LoopError>
+    where
+        F: Future<Output: Send> + 'static,
+    {
+        let place = Location::caller();
+        let (sender, result) = reply();
+        self.push(Box::new(move || spawn_for(sender, make, place).into_flow()), place)?;
+        Ok(RemoteTask { result, home: self.inbox.clone(), in_flight: None, is_over: false, place })
+    }
+
+    /// As [`LoopHandle::stop`].
+    ///
+    /// # Errors
+    /// [`LoopError::Closed`].
+    #[track_caller]
+    pub fn stop(&self) -> Result<(), LoopError> {
+        self.call_soon(|| LoopHandle::current().stop())
+    }
+
+    fn push(&self, job: Box<dyn FnOnce() -> Flow + Send>, place: &'static Location<'static>) -> Result<(), LoopError> {
+        self.inbox.push(Message::Call { job, place }).map_err(|_refused| LoopError::Closed)
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").finish_non_exhaustive()
+    }
+}
+
+/// A task that another thread has spawned. Await it on any loop or any other executor, or [`join`](RemoteTask::join) it.
+///
+/// Dropping it cancels the task: its future is dropped on its loop, in a job of its own.
+///
+/// # Panics
+/// Polling it panics when it has given its result.
+#[must_use = "dropping a remote task cancels it"]
+pub struct RemoteTask<T> {
+    result: Receiver<Result<T, TaskError>>,
+    /// The inbox of the loop that runs it, for the loop's identity.
+    home: Arc<Inbox>,
+    /// For the loop that awaits it.
+    in_flight: Option<InFlight>,
+    is_over: bool,
+    place: &'static Location<'static>,
+}
+
+impl<T> RemoteTask<T> {
+    /// Blocks this thread until the task has ended.
+    ///
+    /// # Errors
+    /// As [`Task`](crate::Task): it was cancelled, its loop was closed, or it panicked.
+    ///
+    /// # Panics
+    /// On a thread that runs a loop, which would stand still: await the task there.
+    pub fn join(mut self) -> Result<T, TaskError> {
+        assert!(context::try_current().is_none(), "`join` would block the event loop that runs on this thread: await the task instead");
+        let waker = Arc::new(Unpark(thread::current())).into();
+        loop {
+            if let Poll::Ready(result) = Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {
+                return result;
+            }
+            thread::park();
+        }
+    }
+}
+
+impl<T> Future for RemoteTask<T> {
+    type Output = Result<T, TaskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.is_over, "this remote task was polled after it had given its result");
+        match self.result.poll(cx) {
+            Poll::Ready(result) => {
+                self.in_flight = None;
+                self.is_over = true;
+                Poll::Ready(result.unwrap_or(Err(TaskError::CANCELLED)))
+            }
+            Poll::Pending => {
+                // A loop that awaits a task of its own must let its clock go on: the task may be waiting for just that.
+                if self.in_flight.is_none()
+                    && let Some(core) = context::try_current()
+                    && !Arc::ptr_eq(&core.inbox, &self.home)
+                {
+                    self.in_flight = Some(InFlight::new(&core));
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> FusedFuture for RemoteTask<T> {
+    fn is_terminated(&self) -> bool {
+        self.is_over
+    }
+}
+
+impl<T> Drop for RemoteTask<T> {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.result.close()
+            && error.is_panic()
+        {
+            log_error(&format!("remote task (spawned at {}), whose result nobody has read: {error}", self.place));
+        }
+    }
+}
+
+impl<T> fmt::Debug for RemoteTask<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteTask").field("spawned_at", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// On the loop's thread: spawns the task, and a second one that brings the result over or cancels the first when nobody wants it any more.
+fn spawn_for<F>(sender: Sender<Result<F::Output, TaskError>>, make: impl FnOnce() -> F + 'static, place: &'static Location<'static>)
+where
+    F: Future<Output: Send> + 'static,
+{
+    let core = context::current();
+    let mut task = spawn_on(&core, async move { make().await }, place);
+    let bring_over = poll_fn(move |cx| {
+        if sender.poll_gone(cx).is_ready() {
+            // Ends this task, which drops the other.
+            return Poll::Ready(Ok(()));
+        }
+        let result = ready!(Pin::new(&mut task).poll(cx));
+        match sender.send(result) {
+            Err(Err(unread)) if unread.is_panic() => Poll::Ready(Err(unread)),
+            _ => Poll::Ready(Ok(())),
+        }
+    });
+    spawn_on(&core, bring_over, place).detach();
+}
+
+/// Wakes a thread that has parked itself.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

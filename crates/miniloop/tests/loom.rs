@@ -1,0 +1,306 @@
+//! The parts of the runtime that several threads share, under every order in which these threads can run.
+//!
+//! The files under test are built into this program a second time, with loom's locks in place of the standard library's; the modules in
+//! `loom/` replace what the tested files name. Loom also finds deadlocks, so "no wake is lost" is: the loop's thread always ends.
+
+#![allow(dead_code, reason = "the tested files have more functions than the models need")]
+
+#[path = "loom/doorbell.rs"]
+mod doorbell;
+#[path = "loom/engine.rs"]
+mod engine;
+mod outcome {
+    pub(crate) type Flow = ();
+}
+#[path = "loom/primitives.rs"]
+mod primitives;
+#[path = "../src/reply.rs"]
+mod reply;
+#[path = "../src/thread/jobs.rs"]
+mod jobs;
+
+use std::task::{Context, Poll, Wake, Waker};
+
+use loom::thread;
+
+use crate::doorbell::Doorbell;
+use crate::engine::inbox::{Inbox, Message};
+use crate::engine::word::Word;
+use crate::jobs::{Jobs, Ticket};
+use crate::primitives::{Arc, Condvar, Mutex, lock, wait};
+use crate::reply::{Receiver, reply};
+
+/// Runs the model under every order with at most three switches away from a thread that could go on; without a bound the larger models take
+/// hours, and hardly a race needs more.
+fn check(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// A loop as the inbox sees it: it turns until it has received `expected` messages. How often it slept.
+fn turn_until(inbox: &Inbox, expected: usize) -> usize {
+    let (mut received, mut sleeps) = (Vec::new(), 0);
+    inbox.wake_up();
+    loop {
+        inbox.drain(&mut received);
+        if received.len() == expected {
+            return sleeps;
+        }
+        if inbox.fall_asleep() {
+            sleeps += 1;
+            inbox.doorbell().wait();
+            inbox.wake_up();
+        }
+    }
+}
+
+fn push_from_threads(inbox: &Arc<Inbox>, threads: &[&'static [u64]]) -> Vec<thread::JoinHandle<()>> {
+    let push_all = |numbers: &'static [u64]| {
+        let inbox = Arc::clone(inbox);
+        thread::spawn(move || numbers.iter().for_each(|&number| assert!(inbox.push(Message::Wake(Word(number))).is_ok())))
+    };
+    threads.iter().copied().map(push_all).collect()
+}
+
+fn new_inbox() -> Arc<Inbox> {
+    Arc::new(Inbox::new(Doorbell::default()))
+}
+
+#[test]
+fn no_push_is_lost_on_a_loop_that_falls_asleep_and_each_sleep_ends_by_one_ring_c010() {
+    const PUSHES: [&[&[u64]]; 3] = [&[&[1, 2, 3]], &[&[1], &[2]], &[&[1, 2], &[3]]];
+    for pushes in PUSHES {
+        check(move || {
+            let inbox = new_inbox();
+            let threads = push_from_threads(&inbox, pushes);
+            let expected = pushes.iter().map(|numbers| numbers.len()).sum();
+            let sleeps = turn_until(&inbox, expected);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            // The loop has not run before it turns: that is a sleep, too.
+            assert!(inbox.doorbell().rings() <= sleeps + 1);
+        });
+    }
+}
+
+#[test]
+fn no_push_is_lost_on_a_loop_that_is_left_and_entered_again() {
+    check(|| {
+        let inbox = new_inbox();
+        let threads = push_from_threads(&inbox, &[&[1], &[2]]);
+        let mut received = Vec::new();
+        // The host turns it once, for reasons of its own, and from then on only when the bell rings.
+        loop {
+            inbox.wake_up();
+            inbox.drain(&mut received);
+            while !inbox.fall_asleep() {
+                inbox.drain(&mut received);
+            }
+            if received.len() == 2 {
+                break;
+            }
+            inbox.doorbell().wait();
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn a_busy_loop_is_not_rung() {
+    check(|| {
+        let inbox = new_inbox();
+        inbox.wake_up();
+        let threads = push_from_threads(&inbox, &[&[1], &[2]]);
+        let mut received = Vec::new();
+        if inbox.has_mail() {
+            inbox.drain(&mut received);
+            assert!(!received.is_empty(), "what has_mail saw can be drained");
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(inbox.doorbell().rings(), 0);
+        inbox.drain(&mut received);
+        assert_eq!(received.len(), 2);
+    });
+}
+
+#[test]
+fn a_push_that_races_with_close_is_run_given_back_or_refused_once_c177() {
+    check(|| {
+        let inbox = new_inbox();
+        // What became of each message: pushed by the thread, dropped by the owner of its job.
+        let drops = Arc::new(Mutex::new([0; 2]));
+        let pusher = {
+            let (inbox, drops) = (Arc::clone(&inbox), Arc::clone(&drops));
+            thread::spawn(move || [0, 1].map(|number| inbox.push(CountsDrop::message(number, &drops)).is_ok()))
+        };
+        let mut received = Vec::new();
+        inbox.wake_up();
+        inbox.drain(&mut received);
+        received.extend(inbox.close());
+        let accepted = pusher.join().unwrap();
+        let refused = accepted.map(|accepted| usize::from(!accepted));
+        assert_eq!(*lock(&drops), refused, "the sender drops what is refused, and nothing else is dropped");
+        assert_eq!(received.len(), accepted.iter().filter(|&&accepted| accepted).count());
+        drop(received);
+        assert_eq!(*lock(&drops), [1, 1]);
+    });
+}
+
+struct CountsDrop {
+    number: usize,
+    drops: Arc<Mutex<[usize; 2]>>,
+}
+
+impl CountsDrop {
+    fn message(number: usize, drops: &Arc<Mutex<[usize; 2]>>) -> Message {
+        let counts = CountsDrop { number, drops: Arc::clone(drops) };
+        Message::Call { job: Box::new(move || drop(counts)), place: std::panic::Location::caller() }
+    }
+}
+
+impl Drop for CountsDrop {
+    fn drop(&mut self) {
+        lock(&self.drops)[self.number] += 1;
+    }
+}
+
+/// Polls as a thread that sleeps until its waker is called.
+fn block_on<T>(poll: impl Fn(&Context<'_>) -> Poll<T>) -> T {
+    let woken = std::sync::Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    loop {
+        if let Poll::Ready(value) = poll(&Context::from_waker(&waker)) {
+            return value;
+        }
+        let mut is_woken = lock(&woken.is_woken);
+        while !*is_woken {
+            is_woken = wait(&woken.changed, is_woken);
+        }
+        *is_woken = false;
+    }
+}
+
+fn receive<T>(receiver: &Receiver<T>) -> Option<T> {
+    block_on(|cx| receiver.poll(cx))
+}
+
+#[derive(Default)]
+struct Woken {
+    is_woken: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        *lock(&self.is_woken) = true;
+        self.changed.notify_one();
+    }
+}
+
+#[test]
+fn an_answer_or_the_lack_of_one_always_reaches_the_receiver() {
+    for sends in [true, false] {
+        check(move || {
+            let (sender, receiver) = reply();
+            let thread = thread::spawn(move || {
+                if sends {
+                    assert_eq!(sender.send(7), Ok(()));
+                }
+            });
+            assert_eq!(receive(&receiver), sends.then_some(7));
+            thread.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_answer_that_races_with_a_receiver_that_goes_is_owned_by_one_side() {
+    check(|| {
+        let (sender, receiver) = reply();
+        let thread = thread::spawn(move || sender.send(7));
+        let received = receiver.close();
+        let came_back = thread.join().unwrap().err();
+        assert_eq!([received, came_back].iter().flatten().count(), 1);
+    });
+}
+
+#[test]
+fn a_sender_learns_that_its_receiver_has_gone() {
+    check(|| {
+        let (sender, receiver) = reply::<usize>();
+        let thread = thread::spawn(move || drop(receiver));
+        block_on(|cx| sender.poll_gone(cx));
+        thread.join().unwrap();
+    });
+}
+
+/// The life of a worker's thread, as `thread.rs` has it: the jobs that it has run.
+fn work(jobs: &Jobs<Vec<usize>>) -> Vec<usize> {
+    let mut done = Vec::new();
+    while let Some(job) = jobs.take() {
+        assert!(job(&mut done).is_none());
+    }
+    done
+}
+
+/// A job that writes its number down and answers with it.
+fn submit(jobs: &Jobs<Vec<usize>>, number: usize) -> (Option<Ticket>, Receiver<usize>) {
+    let (sender, answer) = reply();
+    let job = move |done: &mut Vec<usize>| {
+        done.push(number);
+        drop(sender.send(number));
+        None
+    };
+    (jobs.push(Box::new(job), usize::MAX).ok(), answer)
+}
+
+#[test]
+fn a_worker_runs_all_jobs_in_order_answers_each_and_ends_when_closed() {
+    check(|| {
+        let jobs = Arc::new(Jobs::new());
+        let worker = {
+            let jobs = jobs.clone();
+            thread::spawn(move || work(&jobs))
+        };
+        let (_, first) = submit(&jobs, 1);
+        let (_, second) = submit(&jobs, 2);
+        jobs.close();
+        assert_eq!((receive(&first), receive(&second)), (Some(1), Some(2)));
+        assert_eq!(worker.join().unwrap(), [1, 2]);
+        assert!(submit(&jobs, 3).0.is_none());
+    });
+}
+
+#[test]
+fn a_job_is_either_withdrawn_or_run() {
+    check(|| {
+        let jobs = Arc::new(Jobs::new());
+        let worker = {
+            let jobs = jobs.clone();
+            thread::spawn(move || work(&jobs))
+        };
+        let (ticket, answer) = submit(&jobs, 1);
+        let (_, next) = submit(&jobs, 2);
+        let withdrawn = jobs.withdraw(ticket.unwrap());
+        jobs.close();
+        let done = worker.join().unwrap();
+        assert_eq!(done, if withdrawn.is_some() { vec![2] } else { vec![1, 2] });
+        drop(withdrawn);
+        assert_eq!((receive(&answer), receive(&next)), ((done.len() == 2).then_some(1), Some(2)));
+    });
+}
+
+#[test]
+fn no_caller_waits_for_ever_on_a_worker_that_ends_early() {
+    check(|| {
+        let jobs = Arc::new(Jobs::new());
+        let worker = {
+            let jobs = jobs.clone();
+            thread::spawn(move || drop(jobs.end("a job panicked".into())))
+        };
+        let (ticket, answer) = submit(&jobs, 1);
+        assert_eq!(receive(&answer), None);
+        assert!(ticket.is_some() || jobs.reason().is_some());
+        worker.join().unwrap();
+    });
+}
