@@ -1,0 +1,171 @@
+//! The command line: what can be said, and what it means when nothing is said.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::duration;
+
+/// A chat server that shows nobody a message that could still be lost.
+///
+/// Without a command it serves with the defaults of `relay serve`.
+#[derive(Debug, Parser)]
+#[command(name = "relay", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What relay is asked to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve chat rooms. People join them with `nc`: `JOIN <name> <room>`, then `MSG <text>`, `HISTORY`, `QUIT`.
+    Serve(ServeOptions),
+    /// Print everything that was ever said in a room, oldest first, also while a server runs.
+    History(HistoryOptions),
+}
+
+impl Cli {
+    /// The command that was given, or the default one.
+    pub fn command(self) -> Command {
+        // The defaults of `serve` stand in one place, its own options.
+        self.command.unwrap_or_else(|| match Cli::parse_from(["relay", "serve"]).command {
+            Some(command) => command,
+            None => unreachable!("`relay serve` names a command"),
+        })
+    }
+}
+
+/// The options of `relay serve`.
+#[derive(Debug, Args)]
+pub struct ServeOptions {
+    /// Where to listen for the line protocol. Port 0 lets the system choose one.
+    #[arg(long, env = "RELAY_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    pub listen: SocketAddr,
+
+    /// Where to listen for web clients, or `off`. Not served yet: it is accepted and says so.
+    #[arg(long, env = "RELAY_HTTP", value_name = "ADDRESS|off", default_value = "127.0.0.1:8080")]
+    pub http: HttpAddress,
+
+    /// Where the data is.
+    #[command(flatten)]
+    pub data: DataOption,
+
+    /// Let everybody in who can reach the address. Without it, relay listens on this machine only, because there is no authentication.
+    #[arg(long, env = "RELAY_OPEN")]
+    pub open: bool,
+
+    /// Send `PING` this long after a client has joined or answered, such as `10s` or `500ms`; `0` turns heartbeats off.
+    #[arg(long, env = "RELAY_HEARTBEAT_INTERVAL", value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
+    pub heartbeat_interval: Duration,
+
+    /// Close a client that has not answered a `PING` for this long; `0` never does.
+    #[arg(long, env = "RELAY_HEARTBEAT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
+    pub heartbeat_timeout: Duration,
+
+    /// Allow so many connections from one address (one /64 of IPv6). By default 64, and any number from this machine.
+    #[arg(long, env = "RELAY_CONNECTIONS_PER_ADDRESS", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections_per_address: Option<u32>,
+
+    /// Read so many messages a second from one client, and five times as many after a silence. By default 20, and as many as they can send
+    /// from clients on this machine.
+    #[arg(long, env = "RELAY_MESSAGES_PER_SECOND", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub messages_per_second: Option<u32>,
+
+    /// How much to say on standard error.
+    #[arg(long, env = "RELAY_LOG", value_name = "LEVEL", default_value = "info")]
+    pub log: LogLevel,
+}
+
+/// The options of `relay history`.
+#[derive(Debug, Args)]
+pub struct HistoryOptions {
+    /// The room's name.
+    pub room: String,
+
+    /// Where the data is.
+    #[command(flatten)]
+    pub data: DataOption,
+}
+
+/// Where the data is.
+#[derive(Debug, Args)]
+pub struct DataOption {
+    /// The folder that holds everything that was said. It is made if it is missing, readable for its owner only.
+    #[arg(long = "data", env = "RELAY_DATA", value_name = "FOLDER", default_value = "./relay-data")]
+    pub folder: PathBuf,
+}
+
+/// Where web clients connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpAddress {
+    /// Nowhere.
+    Off,
+    /// Here.
+    At(SocketAddr),
+}
+
+impl FromStr for HttpAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<HttpAddress, String> {
+        match text {
+            "off" => Ok(HttpAddress::Off),
+            address => address.parse().map(HttpAddress::At).map_err(|_| "write an address such as `127.0.0.1:8080`, or `off`".to_owned()),
+        }
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Only what needs somebody's attention.
+    Error,
+    /// Also what may come to need it.
+    Warn,
+    /// Also starts, stops and closed connections.
+    Info,
+    /// Also what every connection does.
+    Debug,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_serves_with_the_defaults() {
+        let Command::Serve(options) = Cli::parse_from(["relay"]).command() else { panic!("`relay` serves") };
+        assert_eq!(options.listen, "127.0.0.1:8000".parse().unwrap());
+        assert_eq!(options.http, HttpAddress::At("127.0.0.1:8080".parse().unwrap()));
+        assert_eq!(options.data.folder, PathBuf::from("./relay-data"));
+        assert_eq!((options.heartbeat_interval, options.heartbeat_timeout), (Duration::from_secs(10), Duration::from_secs(5)));
+    }
+
+    #[track_caller]
+    fn check_refused(arguments: &[&str], expected: &str) {
+        let error = Cli::try_parse_from([&["relay"], arguments].concat()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_word_is_named_with_the_nearest_right_one() {
+        check_refused(&["serve", "--lisen", "127.0.0.1:1"], "--listen");
+        check_refused(&["serv"], "serve");
+        check_refused(&["serve", "--heartbeat-interval", "10"], "`10s`");
+        check_refused(&["serve", "--http", "on"], "`off`");
+        check_refused(&["serve", "--listen", "localhost"], "--listen");
+        check_refused(&["serve", "--messages-per-second", "0"], "0");
+        check_refused(&["history"], "<ROOM>");
+    }
+}

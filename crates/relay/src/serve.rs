@@ -1,0 +1,130 @@
+//! `relay serve`: opens the data, starts the server, says what to do next, and stops in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use miniloop::net::TcpListener;
+use miniloop::signal;
+use relay_core::{Hub, PeerLimits, Rate, Section, Settings};
+use tracing::{error, info, warn};
+
+use crate::cli::{HttpAddress, ServeOptions};
+use crate::descriptors;
+use crate::error::Failed;
+use crate::server::{self, Stop, Stopper};
+use crate::storage::Log;
+
+/// A client may send this many times its messages a second at once after a silence.
+const BURST_SECONDS: u32 = 5;
+
+/// Serves until a signal stops it.
+///
+/// # Errors
+/// What kept it from starting, or what made it stop.
+pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
+    refuse_strangers_unless_open(options)?;
+    let mut hub = Hub::new(settings(options));
+    let log = open_log(&options.data.folder, &mut hub)?;
+    let stopped = miniloop::run(async {
+        miniloop::LoopHandle::current().on_error(|report| error!("{report}"));
+        let listener = TcpListener::bind(options.listen).map_err(|error| cannot_listen(options.listen, &error))?;
+        let preparer = log.preparer();
+        let running = server::start(hub, listener, log, Some(preparer)).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
+        greet(options, running.address(), connections_max());
+        let signals = miniloop::spawn(stop_on_signals(running.stopper()));
+        let stop = running.serve().await;
+        signals.cancel();
+        Ok(stop)
+    });
+    match stopped.map_err(|error| Failed::new(error.to_string()))?? {
+        Stop::Requested => {
+            info!("stopped; everything that was shown is stored");
+            Ok(())
+        }
+        Stop::Storage(error) => Err(Failed::new(error.to_string())),
+        Stop::Defect(part) => {
+            Err(Failed::new(format!("a defect has ended `{part}`; what was shown is stored; please report the lines above")))
+        }
+    }
+}
+
+/// The first signal stops the server in order, the second one at once.
+async fn stop_on_signals(stopper: Stopper) {
+    if let Err(error) = signal::termination().await {
+        warn!(%error, "no signal can be received: only `kill -9` stops this server");
+        return;
+    }
+    info!("stopping: what was accepted is committed and sent first; a second signal stops at once");
+    stopper.stop();
+    if signal::termination().await.is_ok() {
+        warn!("stopped at once");
+        std::process::exit(1);
+    }
+}
+
+fn refuse_strangers_unless_open(options: &ServeOptions) -> Result<(), Failed> {
+    if options.open || options.listen.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    let address = options.listen;
+    Err(Failed::new(format!(
+        "{address} can be reached by others, and there is no authentication: add `--open` to let everybody in, or listen on 127.0.0.1"
+    )))
+}
+
+fn settings(options: &ServeOptions) -> Settings {
+    let defaults = Settings::default();
+    let rate = options.messages_per_second.map(|per_second| Rate { per_second, burst: per_second.saturating_mul(BURST_SECONDS) });
+    let limits = |limits: PeerLimits| PeerLimits {
+        connections_per_address_max: options.connections_per_address.or(limits.connections_per_address_max),
+        rate: rate.or(limits.rate),
+    };
+    Settings {
+        heartbeat_interval: Some(options.heartbeat_interval),
+        heartbeat_timeout: Some(options.heartbeat_timeout),
+        connections_max: connections_max(),
+        loopback: limits(defaults.loopback),
+        remote: limits(defaults.remote),
+    }
+}
+
+fn connections_max() -> usize {
+    Settings::default().connections_max.min(descriptors::raise_limit())
+}
+
+fn open_log(folder: &Path, hub: &mut Hub) -> Result<Log, Failed> {
+    let mut load = |record: &crate::storage::Record<'_>| {
+        for section in record.sections() {
+            let section = Section { room: section.room.to_owned(), message_count: section.message_count, lines: section.lines.to_vec() };
+            hub.load_history(section);
+        }
+    };
+    let (log, recovered) = Log::open(folder, &mut load).map_err(|error| Failed::new(error.to_string()))?;
+    info!(messages = recovered.message_count, rooms = hub.room_count(), "read the log in {}", folder.display());
+    if recovered.dropped_unfinished {
+        warn!("the last commit was interrupted; nobody was shown its messages, and they were dropped");
+    }
+    Ok(log)
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failed {
+    let way_out = match error.kind() {
+        io::ErrorKind::AddrInUse => "another server has it: stop that one, or choose another address with `--listen`",
+        io::ErrorKind::PermissionDenied => "ports below 1024 are reserved: choose a higher one with `--listen`",
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address: choose one of its own with `--listen`",
+        _ => "choose another address with `--listen`",
+    };
+    Failed::new(format!("cannot listen on {address}: {error}; {way_out}"))
+}
+
+#[expect(clippy::print_stdout, reason = "the greeting is for the person at the terminal, the log is not")]
+fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
+    println!("relay {} listens on {address}, for up to {connections_max} clients", env!("CARGO_PKG_VERSION"));
+    println!("what is said is kept in {}", options.data.folder.display());
+    if let HttpAddress::At(http) = options.http {
+        println!("the web address {http} is not served yet");
+    }
+    println!("next, in two terminals: nc {} {}", address.ip(), address.port());
+    println!("then type: JOIN yourname lobby   and: MSG hello");
+}

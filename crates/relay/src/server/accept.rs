@@ -1,0 +1,37 @@
+//! Accepting connections.
+
+use std::rc::Rc;
+
+use miniloop::Task;
+use miniloop::net::TcpListener;
+use tracing::error;
+
+use super::connection;
+use super::state::Server;
+
+/// The listener, open until it is stopped.
+pub(super) struct Accepting(Task<()>);
+
+pub(super) fn start(server: &Rc<Server>, listener: TcpListener) -> Accepting {
+    let server = server.clone();
+    let accept = async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, address)) => connection::open(&server, stream, address),
+                // What can be waited out, the listener waits out by itself.
+                Err(error) => {
+                    error!(%error, "cannot accept connections any more");
+                    return;
+                }
+            }
+        }
+    };
+    Accepting(miniloop::spawn(accept).named("accept"))
+}
+
+impl Accepting {
+    /// Closes the listener: whoever connects from now on is refused.
+    pub(super) fn stop(self) {
+        drop(self.0);
+    }
+}

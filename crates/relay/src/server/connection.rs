@@ -1,0 +1,126 @@
+//! One connection: reads whenever the hub lets it, and tells the turn when the kernel takes bytes again.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use miniloop::net::TcpStream;
+use relay_core::ConnectionId;
+use tracing::debug;
+
+use super::lingering;
+use super::state::{Bell, End, Peer, Server};
+use crate::limits::READS_PER_TURN;
+
+/// Lets a connection in, or turns it away.
+pub(super) fn open(server: &Rc<Server>, stream: TcpStream, address: SocketAddr) {
+    // What is written is written once for each turn: waiting for more would only delay it.
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%address, %error, "a connection was gone before it was let in");
+        return;
+    }
+    let admitted = server.hub.borrow_mut().connect(server.now(), address);
+    match admitted {
+        Ok(id) => {
+            let peer = Rc::new(Peer { id, stream, task: Bell::default(), is_blocked: Cell::new(false), end: Cell::new(None) });
+            server.add_peer(peer.clone());
+            miniloop::spawn(serve(server.clone(), peer)).named(format!("connection {address}")).detach();
+            server.wake_turn();
+        }
+        Err(refused) => {
+            debug!(%address, ?refused, "turned away");
+            // A new socket has room for one line.
+            let _ = stream.try_write(relay_core::SERVER_FULL.as_bytes());
+            lingering::close(server, stream);
+        }
+    }
+}
+
+async fn serve(server: Rc<Server>, peer: Rc<Peer>) {
+    let place = Place { server, id: peer.id };
+    let server = &place.server;
+    let end = poll_fn(|cx| poll(server, &peer, cx)).await;
+    match end {
+        End::Reset => {
+            // It can only fail for a socket that has no connection any more.
+            let _ = peer.stream.set_linger(Some(std::time::Duration::ZERO));
+        }
+        End::Orderly => {
+            // The table has let go of it, so the stream is ours alone.
+            if let Some(peer) = Rc::into_inner(peer) {
+                lingering::close(server, peer.stream);
+            }
+        }
+    }
+}
+
+/// The connection in the hub. Its task may end early, by a defect or with the loop; the hub must hear of it then.
+struct Place {
+    server: Rc<Server>,
+    id: ConnectionId,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.server.peer(self.id).is_some() {
+            self.server.hub.borrow_mut().disconnect(self.id);
+            self.server.wake_turn();
+        }
+    }
+}
+
+fn poll(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> Poll<End> {
+    if let Some(end) = peer.end.get() {
+        return Poll::Ready(end);
+    }
+    // Whatever it rang for is looked at below; this asks to be woken by the next ring.
+    while peer.task.poll_heard(cx) {}
+    if peer.is_blocked.get() && peer.stream.poll_write_ready(cx).is_ready() {
+        peer.is_blocked.set(false);
+        server.hub.borrow_mut().writable(peer.id);
+        server.wake_turn();
+    }
+    if let Err(error) = read(server, peer, cx) {
+        debug!(%error, "cannot read from a connection");
+        server.hub.borrow_mut().disconnect(peer.id);
+        server.wake_turn();
+    }
+    Poll::Pending
+}
+
+/// Reads what there is, in so many steps that the others are not kept waiting.
+fn read(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> io::Result<()> {
+    let mut hub = server.hub.borrow_mut();
+    let mut buffer = server.read_buffer.borrow_mut();
+    let now = server.now();
+    for _ in 0..READS_PER_TURN {
+        if !hub.may_read(now, peer.id) {
+            return Ok(());
+        }
+        match peer.stream.poll_read_ready(cx) {
+            Poll::Ready(ready) => ready?,
+            Poll::Pending => return Ok(()),
+        }
+        let len = match peer.stream.try_read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                hub.read_dry(now, peer.id);
+                continue;
+            }
+            len => len?,
+        };
+        server.wake_turn();
+        if len == 0 {
+            hub.end_of_input(now, peer.id);
+            return Ok(());
+        }
+        hub.receive(now, peer.id, &buffer[..len]);
+        if len < buffer.len() {
+            hub.read_dry(now, peer.id);
+        }
+    }
+    cx.waker().wake_by_ref();
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! The archive worker, which makes the next log file while commits go on. A commit that finds none would have to wait for it.
+
+use std::convert::Infallible;
+use std::io;
+use std::rc::Rc;
+
+use miniloop::thread::Worker;
+use tracing::warn;
+
+use super::state::Server;
+use crate::storage::Preparer;
+
+pub(super) fn start(server: &Rc<Server>, preparer: Preparer) -> io::Result<()> {
+    let files = preparer.clone();
+    let worker = Worker::new("archive", move || files)?;
+    server.spawn_part("prepare", prepare(server.clone(), preparer, worker));
+    Ok(())
+}
+
+async fn prepare(server: Rc<Server>, preparer: Preparer, worker: Worker<Preparer>) -> Infallible {
+    loop {
+        if preparer.is_due() {
+            let worked = worker.call(|files| files.prepare()).await;
+            // The commit that needs the file meets the same error and decides; until then nothing is lost.
+            match worked {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn!("the next log file cannot be made ahead of time: {error}"),
+                Err(_) => panic!("the archive worker has ended"),
+            }
+        }
+        server.prepare.heard().await;
+    }
+}
