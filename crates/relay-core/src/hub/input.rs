@@ -35,28 +35,21 @@ impl Hub {
     /// Takes what the shell has read, of any length, and answers what is in it.
     pub fn receive(&mut self, now: Nanos, id: ConnectionId, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if self.is_shutting_down || !connection.takes_input() {
-            return;
+        if connection.kept.is_empty() || connection.pause.is_some() {
+            return self.parse_or_keep(now, id.0, bytes);
         }
-        if connection.kept.is_empty() {
-            return self.parse_and_keep_rest(now, id.0, bytes);
-        }
-        let line_len = memchr(b'\n', bytes).map(|end| end + 1);
-        if let (Some(line_len), None) = (line_len, connection.pause) {
+        if let Some(end) = memchr(b'\n', bytes) {
             // Only the line that was begun earlier is put together; the others are parsed where they lie.
+            let (rest_of_line, others) = bytes.split_at(end + 1);
             let mut line = mem::take(&mut connection.kept);
-            line.extend_from_slice(&bytes[..line_len]);
-            self.parse_and_keep_rest(now, id.0, &line);
-            let rest = &bytes[line_len..];
-            match self.connections.get_mut(id.0) {
-                Some(connection) if connection.pause.is_some() => connection.kept.extend_from_slice(rest),
-                _ => self.parse_and_keep_rest(now, id.0, rest),
-            }
+            line.extend_from_slice(rest_of_line);
+            self.parse_or_keep(now, id.0, &line);
+            self.parse_or_keep(now, id.0, others);
         } else {
             connection.kept.extend_from_slice(bytes);
-            if connection.pause.is_none() && line::is_too_long(&connection.kept) {
-                let kept = mem::take(&mut connection.kept);
-                self.parse_and_keep_rest(now, id.0, &kept);
+            if line::is_too_long(&connection.kept) {
+                let line = mem::take(&mut connection.kept);
+                self.parse_or_keep(now, id.0, &line);
             }
         }
     }
@@ -70,8 +63,10 @@ impl Hub {
         }
     }
 
-    fn parse_and_keep_rest(&mut self, now: Nanos, key: Key, bytes: &[u8]) {
-        let parsed_len = self.parse(now, key, bytes);
+    /// Handles what can be handled now, and keeps the rest.
+    fn parse_or_keep(&mut self, now: Nanos, key: Key, bytes: &[u8]) {
+        let is_paused = self.connections.get(key).is_some_and(|connection| connection.pause.is_some());
+        let parsed_len = if is_paused { 0 } else { self.parse(now, key, bytes) };
         if let Some(connection) = self.connections.get_mut(key) {
             connection.kept.extend_from_slice(&bytes[parsed_len..]);
         }
@@ -84,7 +79,7 @@ impl Hub {
             let commits_are_full = self.uncommitted.is_full();
             let Some(connection) = self.connections.get_mut(key) else { return bytes.len() };
             let rest = &bytes[parsed_len..];
-            if rest.is_empty() || !connection.takes_input() {
+            if rest.is_empty() || !connection.takes_input() || self.is_shutting_down {
                 return bytes.len();
             }
             if let Some(cause) = connection.pause_cause(commits_are_full, now) {
@@ -129,7 +124,6 @@ impl Hub {
     fn pause(&mut self, now: Nanos, key: Key, cause: Pause) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.pause = Some(cause);
-        connection.announce_read = false;
         connection.clock.stop(now);
         match cause {
             Pause::Commits => {
@@ -155,7 +149,7 @@ impl Hub {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.pause = None;
         let kept = mem::take(&mut connection.kept);
-        self.parse_and_keep_rest(now, key, &kept);
+        self.parse_or_keep(now, key, &kept);
         if let Some(connection) = self.connections.get_mut(key)
             && connection.pause.is_none()
             && connection.takes_input()

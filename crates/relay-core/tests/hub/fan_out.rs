@@ -52,6 +52,62 @@ fn a_member_that_does_not_read_is_cut_above_256_kib_beyond_the_kernel_and_the_ot
 }
 
 #[test]
+fn the_limit_is_judged_after_the_first_attempt_to_send() {
+    for (kernel_room, expected) in [(usize::MAX, None), (0, Some((CloseReason::Slow, true)))] {
+        let mut world = World::new(settings());
+        world.join("alice", "blue");
+        world.join("bob", "blue");
+        let (request, _) = message(4096);
+        world.set_kernel_room("bob", kernel_room);
+        let alice = world.client("alice").id;
+        for _ in 0..=OUTBOX_MAX_BYTES / RELEASE_BYTES {
+            world.hub.receive(world.now, alice, request.repeat(20).as_bytes());
+            let batch = world.hub.take_batch().unwrap();
+            world.hub.committed(world.now, batch);
+            world.hub.sent(world.now, alice, usize::MAX);
+        }
+        let id = world.client("bob").id;
+        assert_eq!(world.hub.outbox_len_bytes(id), 5 * 20 * 4096, "not judged before");
+        world.turn();
+        assert_eq!(reason(&mut world, "bob"), expected);
+    }
+}
+
+#[test]
+fn everything_that_is_queued_counts() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.join("bob", "blue");
+    world.set_kernel_room("bob", 0);
+    let (request, _) = message(1024);
+    for _ in 0..OUTBOX_MAX_BYTES / 1024 {
+        world.send("alice", &request);
+        world.commit();
+    }
+    assert_eq!(reason(&mut world, "bob"), None);
+    world.pass(std::time::Duration::from_secs(10));
+    assert_eq!(reason(&mut world, "bob"), Some((CloseReason::Slow, true)), "one PING too much");
+}
+
+#[test]
+fn a_connection_is_tried_again_when_it_is_writable_or_has_taken_something() {
+    let mut world = World::new(settings());
+    world.join("alice", "blue");
+    let alice = world.client("alice").id;
+    world.hub.receive(world.now, alice, b"HISTORY\n");
+    let mut is_offered = |step: fn(&mut Hub, Nanos, relay_core::ConnectionId)| {
+        step(&mut world.hub, world.now, alice);
+        world.hub.pop_touched().is_some_and(|touched| touched.send)
+    };
+    assert!(is_offered(|_, _, _| {}));
+    assert!(!is_offered(|hub, _, id| hub.send_blocked(id)));
+    assert!(!is_offered(|hub, now, id| hub.receive(now, id, b"HISTORY\n")));
+    assert!(is_offered(|hub, _, id| hub.writable(id)));
+    assert!(!is_offered(|hub, _, id| hub.send_blocked(id)));
+    assert!(is_offered(|hub, now, id| hub.sent(now, id, 1)));
+}
+
+#[test]
 fn error_lines_count_from_the_first_byte() {
     let mut world = World::new(settings());
     world.join("alice", "blue");
@@ -154,7 +210,9 @@ fn batches_are_at_most_4_mib_and_keep_the_order() {
     let (request, _) = message(4096);
     world.send("alice", request.repeat(BATCH_MAX_BYTES / 4096 - 1));
     world.send("bob", "MSG first\n");
-    world.send("alice", &request);
+    // One byte more than there is room for.
+    let last = BATCH_MAX_BYTES + 1 - 1023 * 4096 - "MESSAGE bob first\n".len();
+    world.send("alice", message(last).0);
     world.send("bob", "MSG second\n");
     let mut sizes = Vec::new();
     while let Some(batch) = world.hub.take_batch() {
@@ -166,10 +224,10 @@ fn batches_are_at_most_4_mib_and_keep_the_order() {
     let (blue, green) = ("blue".to_owned(), "green".to_owned());
     let lines = ["MESSAGE bob first\n".len(), "MESSAGE bob second\n".len()];
     let first = vec![(blue.clone(), 1023, 1023 * 4096), (green.clone(), 1, lines[0])];
-    assert_eq!(sizes, [first, vec![(blue, 1, 4096), (green, 1, lines[1])]]);
+    assert_eq!(sizes, [first, vec![(blue, 1, last), (green, 1, lines[1])]]);
     world.turn();
     assert_eq!(world.received("bob"), "MESSAGE bob first\nMESSAGE bob second\n");
-    assert_eq!(world.received("alice").len(), BATCH_MAX_BYTES);
+    assert_eq!(world.received("alice").len(), 1023 * 4096 + last);
 }
 
 #[test]

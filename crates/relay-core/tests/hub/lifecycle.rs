@@ -138,6 +138,99 @@ fn shutdown_waits_ten_seconds_for_those_who_do_not_read() {
         finished
         ",
     );
+    // Also for one that was paused, and not longer for one that had been closing already.
+    check(
+        "
+        settings rate 1 1
+        > alice JOIN alice blue
+        < alice OK JOIN alice blue
+        > bob JOIN bob blue
+        < bob OK JOIN bob blue
+        > carol JOIN carol blue
+        < carol OK JOIN carol blue
+        3 * > alice MSG hello
+        commit
+        < alice MESSAGE alice hello
+        < bob MESSAGE alice hello
+        < carol MESSAGE alice hello
+        kernel alice 0
+        kernel bob 0
+        kernel carol 0
+        > bob QUIT
+        > carol QUIT
+        +500ms
+        > alice HISTORY
+        +500ms
+        commit
+        shutdown
+        +9s
+        reset bob flush timeout
+        reset carol flush timeout
+        +999ms
+        silent alice
+        +1ms
+        reset alice flush timeout
+        finished
+        ",
+    );
+}
+
+#[test]
+fn after_shutdown_nothing_is_read_and_nothing_kept_is_parsed() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    let id = world.client("alice").id;
+    world.send("alice", format!("MSG one\n{}MSG kept\n", "x\n".repeat(64)));
+    world.join("bob", "green");
+    world.shutdown();
+    let bob = world.client("bob").id;
+    assert!(!world.hub.may_read(world.now, bob));
+    world.hub.receive(world.now, bob, b"MSG hello\n");
+    world.commit();
+    assert!(world.hub.is_finished());
+    assert_eq!((world.hub.counters().messages_accepted, world.hub.kept_len_bytes(id)), (1, 0));
+    assert_eq!(world.received("alice").lines().count(), 65);
+}
+
+#[test]
+fn a_connection_that_breaks_while_it_is_closed_keeps_its_reason() {
+    check(
+        "
+        > alice JOIN alice blue
+        < alice OK JOIN alice blue
+        kernel alice 0
+        > alice QUIT
+        lose alice
+        reset alice quit
+        ",
+    );
+}
+
+#[test]
+fn end_of_input_after_quit_says_nothing_new() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.send("alice", "MSG one\nQUIT\n");
+    let id = world.client("alice").id;
+    world.hub.end_of_input(world.now, id);
+    world.commit();
+    assert_eq!(world.received("alice"), "MESSAGE alice one\nOK QUIT\n");
+}
+
+#[test]
+fn a_room_stays_while_it_has_members_or_messages() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.send("alice", "MSG one\n");
+    world.lose("alice");
+    assert_eq!(world.hub.room_count(), 1);
+    world.refuse(relay_core::StorageError::Full);
+    assert_eq!(world.hub.room_count(), 0);
+    world.join("bob", "blue");
+    world.send("bob", "MSG one\n");
+    world.commit();
+    world.lose("bob");
+    assert_eq!(world.hub.room_count(), 1);
 }
 
 #[test]

@@ -208,6 +208,12 @@ fn refused_messages_are_answered_one_by_one_in_their_places_and_nothing_is_shown
         > carol MSG gone
         lose carol
         closed carol connection lost
+        # One that is being closed is told nothing more either.
+        > dave JOIN dave blue
+        < dave OK JOIN dave blue
+        kernel dave 0
+        >> dave HISTORY\nMSG gone\n
+        end dave
         >> alice MSG four\nHISTORY\nMSG five\n
         refuse {error}
         2 * < alice {answer}
@@ -218,6 +224,11 @@ fn refused_messages_are_answered_one_by_one_in_their_places_and_nothing_is_shown
         < alice HISTORY_END
         < alice {answer}
         < bob {answer}
+        kernel dave all
+        < dave HISTORY_BEGIN 1
+        < dave MESSAGE old 1
+        < dave HISTORY_END
+        closed dave end of input
         # The next ones may be committed again.
         >> alice MSG six\nQUIT\n
         commit

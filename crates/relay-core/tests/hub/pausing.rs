@@ -61,17 +61,38 @@ fn what_was_read_together_with_the_reason_to_pause_is_kept_and_answered_in_order
 }
 
 #[test]
+fn what_arrives_behind_the_line_that_must_wait_is_kept_behind_it() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    let id = world.client("alice").id;
+    world.send("alice", format!("MSG one\n{}QU", "x\n".repeat(WAITING_ANSWERS_MAX)));
+    // The shell had read this before it could know.
+    world.hub.receive(world.now, id, b"X\nMSG two\n");
+    world.hub.receive(world.now, id, b"QUIT\n");
+    assert_eq!(world.hub.kept_len_bytes(id), "QUX\nMSG two\nQUIT\n".len());
+    assert_eq!(world.hub.counters().pauses_for_answers, 1);
+    world.commit_all();
+    let errors = COMMAND_ERROR.repeat(WAITING_ANSWERS_MAX + 1);
+    assert_eq!(world.received("alice"), format!("MESSAGE alice one\n{errors}MESSAGE alice two\nOK QUIT\n"));
+    assert_eq!(world.take_closed("alice").map(|closed| closed.reason), Some(CloseReason::Quit));
+}
+
+#[test]
 fn waiting_histories_count_with_the_most_that_they_may_queue() {
     let mut world = World::new(Settings::default());
     world.join("alice", "blue");
-    // Each may count 64 KiB, and half of the limit may be promised: with the third it is more.
-    world.send("alice", "MSG one\nHISTORY\nHISTORY\nHISTORY\n");
-    assert_eq!(world.unread_len("alice"), 0);
-    world.send("alice", "HISTORY\n");
-    assert_ne!(world.unread_len("alice"), 0);
-    world.commit();
-    let history = "HISTORY_BEGIN 1\nMESSAGE alice one\nHISTORY_END\n";
-    assert_eq!(world.received("alice"), format!("MESSAGE alice one\n{}", history.repeat(4)));
+    for messages in 1..4 {
+        // Each may count 64 KiB, and half of the limit may be promised: with the third it is more.
+        world.send("alice", "MSG one\nHISTORY\nHISTORY\nHISTORY\n");
+        world.send("alice", "HISTORY\n");
+        assert_ne!(world.unread_len("alice"), 0);
+        assert_eq!(world.hub.counters().pauses_for_answers, messages);
+        world.commit();
+        assert_eq!(world.unread_len("alice"), 0);
+        let received = world.received("alice");
+        let histories = received.matches(&format!("HISTORY_BEGIN {messages}\n")).count();
+        assert_eq!((histories, received.lines().count()), (4, 1 + 4 * (2 + messages as usize)));
+    }
 }
 
 #[test]
@@ -105,6 +126,26 @@ fn a_client_that_does_not_read_does_not_stop_its_clock() {
 }
 
 #[test]
+fn after_a_pause_of_the_server_a_client_that_does_not_read_has_the_time_that_was_left() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.join("carol", "green");
+    world.set_kernel_room("alice", 0);
+    world.pass(Duration::from_secs(12));
+    world.send("carol", "PONG\n");
+    // Alice has had 2 of the 5 seconds for her PONG.
+    fill_with_uncommitted(&mut world, "carol");
+    world.send("alice", "x\n".repeat(20_000));
+    world.pass(Duration::from_secs(60));
+    world.commit_all();
+    assert_eq!(world.hub.counters().pauses_for_outbox, 1);
+    world.pass(Duration::from_millis(2_999));
+    assert!(world.take_closed("alice").is_none());
+    world.pass(Duration::from_millis(1));
+    assert_eq!(world.take_closed("alice").map(|closed| closed.reason), Some(CloseReason::PingTimeout));
+}
+
+#[test]
 fn a_client_that_reads_slowly_is_not_closed_for_a_pong_behind_its_unread_requests() {
     let mut world = World::new(Settings::default());
     world.join("alice", "blue");
@@ -126,6 +167,8 @@ fn above_16_mib_uncommitted_nobody_is_read_and_nothing_is_lost() {
     for name in senders {
         world.join(name, "blue");
     }
+    world.send("a", "MSG x\n");
+    world.take();
     fill_with_uncommitted(&mut world, "a");
     world.send("b", "HISTORY\nMSG from b\n");
     world.send("c", longest_message().repeat(3000));
@@ -133,6 +176,9 @@ fn above_16_mib_uncommitted_nobody_is_read_and_nothing_is_lost() {
     assert_eq!(world.hub.counters().pauses_for_commits, 3);
     let accepted = world.hub.counters().messages_accepted;
 
+    // Still more than the limit without the small batch that was in flight.
+    world.commit();
+    assert_eq!(world.unread_len("b"), 19);
     world.take();
     assert_eq!(world.unread_len("b"), 19, "also in flight it is uncommitted");
     world.commit();
@@ -183,6 +229,8 @@ fn a_resumed_client_is_judged_only_when_it_was_read_dry() {
     hub.tick(second(10));
     hub.receive(second(12), id, format!("MSG one\n{}", "x\n".repeat(WAITING_ANSWERS_MAX)).as_bytes());
     assert!(!hub.may_read(second(12), id));
+    // Nothing more had come so far, but since then nobody has looked.
+    hub.read_dry(second(12), id);
     hub.tick(second(40));
     let batch = hub.take_batch().unwrap();
     hub.committed(second(40), batch);

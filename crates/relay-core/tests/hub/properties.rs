@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use relay_core::limits::{BATCH_MAX_BYTES, BEHIND_MAX_BYTES, HISTORY_LEN_MAX_MESSAGES, LINE_LEN_MAX_BYTES, UNCOMMITTED_MAX_BYTES};
 use relay_core::{Settings, StorageError};
 
@@ -166,7 +167,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_member_sees_every_committed_message_once_in_order_among_its_own_answers(
