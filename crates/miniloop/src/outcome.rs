@@ -20,8 +20,7 @@ pub trait Outcome: sealed::Sealed {
 }
 
 /// A callback's outcome, taken apart.
-#[doc(hidden)]
-pub type Flow = Result<ControlFlow<()>, Failure>;
+pub(crate) type Flow = Result<ControlFlow<()>, Failure>;
 
 /// Why a job failed.
 #[doc(hidden)]

@@ -19,7 +19,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("relay: {message}");
+            // Nobody can be told that standard error is closed.
+            let _ = writeln!(io::stderr(), "relay: {message}");
             ExitCode::FAILURE
         }
     }

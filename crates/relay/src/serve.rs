@@ -1,6 +1,6 @@
 //! `relay serve`: opens the data, starts the server, says what to do next, and stops in order.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -118,13 +118,23 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failed {
     Failed::new(format!("cannot listen on {address}: {error}; {way_out}"))
 }
 
-#[expect(clippy::print_stdout, reason = "the greeting is for the person at the terminal, the log is not")]
+/// For the person at the terminal: where it listens, and what to type next.
 fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
-    println!("relay {} listens on {address}, for up to {connections_max} clients", env!("CARGO_PKG_VERSION"));
-    println!("what is said is kept in {}", options.data.folder.display());
-    if let HttpAddress::At(http) = options.http {
-        println!("the web address {http} is not served yet");
-    }
-    println!("next, in two terminals: nc {} {}", address.ip(), address.port());
-    println!("then type: JOIN yourname lobby   and: MSG hello");
+    let version = env!("CARGO_PKG_VERSION");
+    let web = match options.http {
+        HttpAddress::At(http) => format!("the web address {http} is not served yet\n"),
+        HttpAddress::Off => String::new(),
+    };
+    let greeting = format!(
+        "relay {version} listens on {address}, for up to {connections_max} clients\n\
+         what is said is kept in {}\n\
+         {web}\
+         next, in two terminals: nc {} {}\n\
+         then type: JOIN yourname lobby   and: MSG hello\n",
+        options.data.folder.display(),
+        address.ip(),
+        address.port()
+    );
+    // Nobody may be there to read it.
+    let _ = io::stdout().write_all(greeting.as_bytes());
 }
