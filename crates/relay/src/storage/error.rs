@@ -1,33 +1,8 @@
-//! What can go wrong, for the server ([`StorageError`], at a commit) and for people ([`OpenError`], [`HistoryError`], at the command line).
+//! What can go wrong for people at the command line: opening the data folder, and printing a history.
 //!
 //! Each message names the file, the offset where there is one, and the way out. Next: `record.rs`.
 
-use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
-
-/// Why a commit was not made durable.
-#[derive(Debug, Clone)]
-pub enum StorageError {
-    /// Too little disk is free. Nothing of the batch is stored; the same or another batch may be committed when there is room.
-    Full {
-        /// The folder whose file system is full.
-        folder: PathBuf,
-    },
-    /// The disk refused, and what it holds is unknown until the next start. Final: every later commit fails with the same error.
-    Failed(Failure),
-}
-
-/// The call to the disk that failed.
-#[derive(Debug, Clone)]
-pub struct Failure {
-    /// What was being done, as "writing to" or "syncing".
-    pub action: &'static str,
-    /// The file or folder it was done to.
-    pub path: PathBuf,
-    /// Where in the file.
-    pub offset: u64,
-    /// What the operating system said.
-    pub source: Arc<io::Error>,
-}
+use std::{error::Error, fmt, io, path::PathBuf};
 
 /// Why the data folder cannot be opened.
 #[derive(Debug)]
@@ -96,25 +71,6 @@ pub enum HistoryError {
     Output(io::Error),
 }
 
-impl fmt::Display for StorageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StorageError::Full { folder } => write!(
-                f,
-                "too little disk is free for {}: messages are refused until there is room, what is stored is safe; \
-                 free some space, nothing needs to be restarted",
-                folder.display()
-            ),
-            StorageError::Failed(Failure { action, path, offset, source }) => write!(
-                f,
-                "{action} {} at offset {offset} failed: {source}; nothing more is stored until the next start, which checks what the disk \
-                 holds: look for the cause (`dmesg`), then start relay again",
-                path.display()
-            ),
-        }
-    }
-}
-
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -167,15 +123,6 @@ impl fmt::Display for HistoryError {
     }
 }
 
-impl Error for StorageError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            StorageError::Full { .. } => None,
-            StorageError::Failed(failure) => Some(failure.source.as_ref()),
-        }
-    }
-}
-
 impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -195,27 +142,10 @@ impl Error for HistoryError {
     }
 }
 
-impl Failure {
-    pub(super) fn new(action: &'static str, path: PathBuf, offset: u64, source: io::Error) -> Failure {
-        Failure { action, path, offset, source: Arc::new(source) }
-    }
-}
-
-impl From<Failure> for StorageError {
-    fn from(failure: Failure) -> StorageError {
-        StorageError::Failed(failure)
-    }
-}
-
 impl From<OpenError> for HistoryError {
     fn from(error: OpenError) -> HistoryError {
         HistoryError::Log(error)
     }
-}
-
-/// Whether a call failed only because there is no room, which may be different later.
-pub(super) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Gives an `io::Error` the action and the path that a person needs to understand it.

@@ -1,7 +1,7 @@
 //! Every bound of the storage, with its reason. Nothing else in `storage` names a number of bytes of its own choice.
 //!
 //! What counts bytes of one record stands here too, because the format, the reader and the start-up check must agree on it.
-//! Next: `record.rs`.
+//! Next: `contract.rs`.
 
 /// A log file has this length from its birth to its end: written full once, so that a commit allocates nothing.
 pub(super) const FILE_BYTES: u64 = 64 << 20;

@@ -4,9 +4,9 @@
 //! checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `history.rs`.
 
 use super::{
-    Storage,
+    contract::{Failure, Storage, StorageError, is_full},
     disk::{Access, Disk, OsDisk, PartlyWritten, write_all_at},
-    error::{Failure, OpenError, StorageError, is_full, open_error},
+    error::{OpenError, open_error},
     file_names::{file_name, file_numbers, remove_unfinished_files},
     folder::{Folder, log_dir},
     limits::{FILE_BYTES, FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},

@@ -33,6 +33,7 @@
 
 mod limits;
 mod wall_clock;
+mod contract;
 mod error;
 mod record;
 mod disk;
@@ -48,24 +49,9 @@ mod history;
 #[cfg(test)]
 mod memory_disk;
 
-pub use error::{Failure, HistoryError, OpenError, StorageError};
+pub use contract::{Failure, Storage, StorageError};
+pub use error::{HistoryError, OpenError};
 pub use history::print_history;
 pub use log::{Log, Recovered};
 pub use prepare::Preparer;
 pub use record::{Record, StoredSection};
-
-use relay_core::Batch;
-
-/// What stands between the server and the disk.
-///
-/// It lives on the commit worker's thread, which makes one call at a time; what waits meanwhile is the next batch, not the loop.
-pub trait Storage: Send + 'static {
-    /// Makes the whole batch durable, and returns when it is: from then on its messages may be shown.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::Full`]: nothing of the batch is stored, another commit may be tried when there is room. [`StorageError::Failed`]:
-    /// final, every later call returns it again without touching the disk. Nothing of a batch that failed may be shown; after the next
-    /// start it is there as a whole or not at all.
-    fn commit(&mut self, batch: &Batch) -> Result<(), StorageError>;
-}

@@ -8,8 +8,8 @@
 //! ```
 
 use super::{
+    contract::{Failure, StorageError, is_full},
     disk::{Disk, DiskFile, PartlyWritten, write_all_at},
-    error::{Failure, StorageError, is_full},
     file_names::{file_name, new_file_name},
     limits::{FREE_BYTES_MIN, PREPARE_STEP_BYTES},
     record::Beneath,

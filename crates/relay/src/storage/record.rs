@@ -107,7 +107,9 @@ pub(super) struct Header {
 /// Why bytes are not the record that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invalid {
+    /// Zeros, or the end of the file.
     NoRecord,
+    Header,
     Version(u16),
     OutOfPlace,
     Length,
@@ -120,7 +122,7 @@ impl Header {
     pub(super) fn read(bytes: &[u8]) -> Result<Header, Invalid> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Invalid::NoRecord) };
         if bytes[..4] != MAGIC {
-            return Err(Invalid::NoRecord);
+            return Err(if *bytes == [0; HEADER_BYTES] { Invalid::NoRecord } else { Invalid::Header });
         }
         let version = u16::from_le_bytes([bytes[4], bytes[5]]);
         if version != VERSION {
@@ -129,7 +131,7 @@ impl Header {
         let beneath = match u16::from_le_bytes([bytes[6], bytes[7]]) {
             OVER_ZEROS => Beneath::Zeros,
             OVER_OLDER_RECORDS => Beneath::OlderRecords,
-            _ => return Err(Invalid::NoRecord),
+            _ => return Err(Invalid::Header),
         };
         let header = Header {
             beneath,
@@ -187,6 +189,7 @@ impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Invalid::NoRecord => f.write_str("there is no record"),
+            Invalid::Header => f.write_str("what stands there does not begin like a record"),
             Invalid::Version(version) => write!(f, "the record has format version {version}"),
             Invalid::OutOfPlace => f.write_str("the record does not follow the one before it"),
             Invalid::Length => f.write_str("the record's length is impossible"),

@@ -107,10 +107,11 @@ fn a_wrong_record_is_refused_for_what_is_wrong() {
     }
     check(&right, |bytes| bytes.clear(), Invalid::NoRecord);
     check(&right, |bytes| bytes.truncate(47), Invalid::NoRecord);
+    check(&right, |bytes| bytes[..48].fill(0), Invalid::NoRecord);
     check(&right, |bytes| bytes.truncate(72), Invalid::Length);
-    check(&right, |bytes| bytes[0] = 0, Invalid::NoRecord);
+    check(&right, |bytes| bytes[0] = 0, Invalid::Header);
     check(&right, |bytes| bytes[4] = 2, Invalid::Version(2));
-    check(&right, |bytes| bytes[6] = 0xa5, Invalid::NoRecord);
+    check(&right, |bytes| bytes[6] = 0xa5, Invalid::Header);
     check(&right, |bytes| bytes[36..40].fill(0xff), Invalid::Length);
     check(&right, |bytes| bytes[16] = 8, Invalid::Checksum);
     check(&right, |bytes| bytes[72] = b'!', Invalid::Checksum);

@@ -117,6 +117,7 @@ impl Scan {
                     self.previous_checksum = header.checksum;
                     return Ok(Ok(header));
                 }
+                // What stands at the first place says more than what stands at the second, unless it is nothing.
                 Err(invalid) if verdict.1 == Invalid::NoRecord => verdict = (place, invalid),
                 Err(_) => {}
             }
@@ -124,7 +125,7 @@ impl Scan {
         Ok(Err(verdict))
     }
 
-    /// Finds an intact record that was written after the one that is looked for: one of this file's own life, not of an earlier one.
+    /// Finds an intact record that was written after the one that is looked for. Stale ones of a reused file have lower sequences.
     fn later_record(&mut self) -> Result<Option<Place>, OpenError> {
         for file_number in file_numbers(self.window.disk().as_ref())? {
             if file_number < self.next.file_number || !self.window.select(file_number)? {
@@ -133,7 +134,7 @@ impl Scan {
             let mut offset = if file_number == self.next.file_number { self.next.offset } else { 0 };
             while offset < self.file_bytes {
                 let (place, sequence) = (Place { file_number, offset }, self.sequence);
-                if self.check(place, |header| header.file_number == file_number && header.sequence >= sequence)?.is_ok() {
+                if self.check(place, |header| header.sequence >= sequence)?.is_ok() {
                     return Ok(Some(place));
                 }
                 offset += RECORD_ALIGNMENT_BYTES;

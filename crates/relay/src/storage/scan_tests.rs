@@ -5,6 +5,7 @@ use crate::storage::{
     disk::Disk,
     file_names::file_name,
     history::print_room,
+    limits::{READ_BYTES, RECORD_BYTES_MAX},
     memory_disk::{MemoryDisk, Random},
     record::{self, Beneath, HEADER_BYTES, Link, Record},
 };
@@ -86,6 +87,24 @@ fn what_a_running_log_leaves_opens() {
 }
 
 #[test]
+fn records_of_every_length_come_back() {
+    let file_bytes = RECORD_BYTES_MAX + PAGE as u64;
+    let disk = MemoryDisk::default();
+    let (mut log, _) = disk.open_log(file_bytes, &mut |_| {}).expect("an empty folder opens");
+    let overhead = HEADER_BYTES + 12 + "lounge".len() + "MESSAGE ada \n".len();
+    // Around one page, around one read, the longest of all, which needs a file of its own, and one more.
+    let lengths = [0, 1, PAGE, READ_BYTES - PAGE, READ_BYTES, READ_BYTES + 1, RECORD_BYTES_MAX as usize - overhead, 5];
+    for length in lengths {
+        log.commit(&batch(&"x".repeat(length))).expect("the disk works");
+    }
+    let mut found = Vec::new();
+    let visit = &mut |record: &Record<'_>| found.extend(record.sections().map(|section| section.lines.len() - "MESSAGE ada \n".len()));
+    let (_, recovered) = disk.open_log(file_bytes, visit).expect("the log opens");
+    assert_eq!(found, lengths);
+    assert_eq!(recovered.record_count, lengths.len() as u64);
+}
+
+#[test]
 fn foreign_files_are_left_alone() {
     let disk = disk_with_six_records();
     let foreign = ["notes.txt", "1.log", "00000000.log", "00000001.log.bak", "000000004.log", "x.log", "-0000001.log", ".log"];
@@ -159,6 +178,15 @@ fn an_unfinished_commit_at_the_start_of_the_next_file_is_dropped() {
     let mut record = seventh_record(|link| link.file_number = 3);
     record[1024..].fill(0);
     check_opens(&with_change("00000003.log", |content| put(content, 0, &record)), "abcdef");
+}
+
+#[test]
+fn a_decayed_header_is_found_where_it_stands() {
+    // The last record of the first file, before an intact one at the start of the second.
+    for offset in [0, 20, 44, 100] {
+        let disk = with_change("00000001.log", |content| content[3 * PAGE + offset] ^= 1);
+        check_refused(&disk, "00000001.log is damaged at offset 12288: ");
+    }
 }
 
 #[test]
@@ -307,11 +335,24 @@ fn history_of_a_damaged_log_is_what_stands_before_the_damage() {
 
 #[test]
 fn history_beside_a_writer_takes_a_second_look_before_it_says_damaged() {
-    // The reader's first look at the second file finds `e` incomplete; when it looks for later records, `e` and `f` are complete.
-    let complete = disk_with_six_records();
-    let e = complete.content("00000002.log")[..PAGE].to_vec();
-    let disk = with_change("00000002.log", |content| content[HEADER_BYTES..PAGE].fill(0));
-    disk.write_behind_read("00000002.log", 0, &e);
+    // The reader's first look finds `f` incomplete; when it looks for later records, `f` is complete and `g` follows.
+    let f = disk_with_six_records().content("00000002.log")[PAGE..2 * PAGE].to_vec();
+    let disk = with_change("00000002.log", |content| {
+        content[PAGE + HEADER_BYTES..2 * PAGE].fill(0);
+        put(content, 2 * PAGE, &seventh_record(|_| {}));
+    });
+    disk.take_away("00000003.log");
+    disk.write_behind_read("00000002.log", PAGE as u64, &f);
+    let mut printed = Vec::new();
+    print_room(Arc::new(disk), FILE_BYTES, "lounge", &mut printed).expect("nothing is damaged");
+    assert_eq!(printed.iter().filter(|byte| **byte == b'\n').count(), 7);
+}
+
+#[test]
+fn history_leaves_out_what_is_being_written() {
+    let mut record = seventh_record(|_| {});
+    record[1024..].fill(0);
+    let disk = with_change("00000002.log", |content| put(content, 2 * PAGE, &record));
     let mut printed = Vec::new();
     print_room(Arc::new(disk), FILE_BYTES, "lounge", &mut printed).expect("nothing is damaged");
     assert_eq!(printed.iter().filter(|byte| **byte == b'\n').count(), 6);

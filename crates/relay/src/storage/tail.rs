@@ -8,12 +8,13 @@
 //! Costs a read of what a record may take, and a rewrite of the last record. Next: `prepare.rs`.
 
 use super::{
-    disk::{Access, PartlyWritten, write_all_at},
+    disk::{Access, Disk, PartlyWritten, write_all_at},
     error::{OpenError, open_error},
     file_names::file_name,
-    limits::{RECORD_BYTES_MAX, SECTOR_BYTES},
+    limits::{READ_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES},
     record::{Beneath, Header, Invalid},
     scan::{Place, Scan},
+    window::Window,
 };
 
 /// Makes the end of a log that was read to its end durable and clean. Returns whether an unfinished commit was dropped.
@@ -38,7 +39,7 @@ pub(super) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
     make_last_durable(scan)?;
     for place in &unfinished {
         let byte_count = (scan.file_bytes - place.offset).min(RECORD_BYTES_MAX);
-        overwrite(scan, *place, &vec![0; byte_count as usize])?;
+        overwrite(scan.window.disk().as_ref(), *place, &vec![0; byte_count as usize])?;
     }
     Ok(!unfinished.is_empty())
 }
@@ -67,8 +68,8 @@ fn judge(scan: &mut Scan, place: Place) -> Result<Result<Found, Invalid>, OpenEr
     let link = scan.link(place.file_number);
     let sector = scan.window.bytes(place.offset, SECTOR_BYTES)?;
     if is_zero(sector) {
-        let rest = scan.window.bytes(place.offset, RECORD_BYTES_MAX.min(scan.file_bytes - place.offset) as usize)?;
-        return Ok(Ok(if is_zero(rest) { Found::Nothing } else { Found::Unfinished }));
+        let end = (place.offset + RECORD_BYTES_MAX).min(scan.file_bytes);
+        return Ok(Ok(if is_zero_until(&mut scan.window, place.offset, end)? { Found::Nothing } else { Found::Unfinished }));
     }
     let header = match Header::read(sector) {
         Ok(header) if header.fits(&link) => header,
@@ -86,13 +87,12 @@ fn judge(scan: &mut Scan, place: Place) -> Result<Result<Found, Invalid>, OpenEr
 /// kernel calls the pages clean. It is about to be shown, so it is written once more and synced.
 fn make_last_durable(scan: &mut Scan) -> Result<(), OpenError> {
     let Some((place, byte_count, _)) = scan.last else { return Ok(()) };
+    let disk = scan.window.disk().clone();
     scan.window.select(place.file_number)?;
-    let record = scan.window.bytes(place.offset, byte_count as usize)?.to_vec();
-    overwrite(scan, place, &record)
+    overwrite(disk.as_ref(), place, scan.window.bytes(place.offset, byte_count as usize)?)
 }
 
-fn overwrite(scan: &Scan, place: Place, bytes: &[u8]) -> Result<(), OpenError> {
-    let disk = scan.window.disk();
+fn overwrite(disk: &dyn Disk, place: Place, bytes: &[u8]) -> Result<(), OpenError> {
     let name = file_name(place.file_number);
     let path = disk.path().join(&name);
     let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", &path))?;
@@ -100,6 +100,20 @@ fn overwrite(scan: &Scan, place: Place, bytes: &[u8]) -> Result<(), OpenError> {
     written.and_then(|()| file.sync_data()).map_err(open_error("writing to", path))
 }
 
+fn is_zero_until(window: &mut Window, mut offset: u64, end: u64) -> Result<bool, OpenError> {
+    while offset < end {
+        let step = window.bytes(offset, READ_BYTES.min((end - offset) as usize))?;
+        if step.is_empty() {
+            break;
+        }
+        if !is_zero(step) {
+            return Ok(false);
+        }
+        offset += step.len() as u64;
+    }
+    Ok(true)
+}
+
 fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
+    bytes.chunks(SECTOR_BYTES).all(|sector| *sector == [0; SECTOR_BYTES][..sector.len()])
 }

@@ -1,7 +1,7 @@
 //! A view of one log file at a time that moves forward: the part of it that is in memory.
 //!
-//! Costs one `pread` per MiB and no copy besides; holds at most the longest record. What it shows is as old as the read: whoever wants to
-//! see what another process wrote since calls [`Window::forget`]. Next: `scan.rs`.
+//! Costs one `pread` per MiB, or two for a longer record; holds at most the longest record. What it shows is as old as the read: whoever
+//! wants to see what another process wrote since calls [`Window::forget`]. Next: `scan.rs`.
 
 use super::{
     disk::{Access, Disk, DiskFile},
@@ -47,12 +47,12 @@ impl Window {
 
     /// Up to `count` bytes of the selected file from `offset` on: fewer only at its end.
     pub(super) fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8], OpenError> {
-        let skip = offset.checked_sub(self.start).map_or(self.buffer.len(), |skip| usize::try_from(skip).unwrap_or(usize::MAX));
-        if skip.saturating_add(count) > self.buffer.len() {
-            self.fill(offset, skip, count)?;
-            return Ok(&self.buffer[..count.min(self.buffer.len())]);
+        let end = offset.saturating_add(count as u64);
+        if offset < self.start || end > self.start + self.buffer.len() as u64 {
+            self.fill(offset, count)?;
         }
-        Ok(&self.buffer[skip..skip + count])
+        let rest = &self.buffer[(offset - self.start) as usize..];
+        Ok(&rest[..count.min(rest.len())])
     }
 
     /// Drops what was read, so that the next look is at the file as it is then.
@@ -60,12 +60,12 @@ impl Window {
         self.buffer.clear();
     }
 
-    /// Makes the buffer start at `offset`, keeping what it has from `skip` on, and reads until it holds `count` bytes or the file ends.
-    fn fill(&mut self, offset: u64, skip: usize, count: usize) -> Result<(), OpenError> {
-        self.buffer.drain(..skip.min(self.buffer.len()));
+    /// Reads from `offset` on until `count` bytes are there or the file ends.
+    fn fill(&mut self, offset: u64, count: usize) -> Result<(), OpenError> {
+        self.forget();
         self.start = offset;
         let Some((number, file)) = &self.file else { return Ok(()) };
-        let mut filled = self.buffer.len();
+        let mut filled = 0;
         self.buffer.resize(count.max(READ_BYTES), 0);
         let read = loop {
             match file.read_at(&mut self.buffer[filled..], offset + filled as u64) {
