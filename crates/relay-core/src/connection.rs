@@ -15,9 +15,10 @@ use core::net::SocketAddr;
 use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::closing::CloseReason;
-use crate::limits::{IDLE_QUEUE_CAPACITY_MAX, OUTBOX_MAX_BYTES, OUTBOX_PAUSE_BYTES, RELEASE_BYTES, WAITING_ANSWERS_MAX};
+use crate::limits::{BEHIND_MAX_BYTES, IDLE_QUEUE_CAPACITY_MAX, OUTBOX_MAX_BYTES, OUTBOX_PAUSE_BYTES, RELEASE_BYTES, WAITING_ANSWERS_MAX};
 use crate::nanos::Nanos;
 use crate::outbox::{Outbox, Share};
+use crate::reply;
 use crate::slots::Key;
 use crate::uncommitted::Position;
 
@@ -166,7 +167,7 @@ impl Connection {
     /// Whether the client does not read: known only once the kernel has refused some of its queue.
     #[inline]
     pub(crate) fn is_slow(&self) -> bool {
-        let behind = self.outbox.len_bytes() > crate::limits::BEHIND_MAX_BYTES;
+        let behind = self.outbox.len_bytes() > BEHIND_MAX_BYTES;
         behind || (self.send_blocked && self.outbox.counted_bytes() > OUTBOX_MAX_BYTES)
     }
 
@@ -226,7 +227,7 @@ impl Answer {
     fn counted_max(self) -> usize {
         match self {
             Answer::Line(line) => line.len(),
-            Answer::Quit => crate::reply::OK_QUIT.len(),
+            Answer::Quit => reply::OK_QUIT.len(),
             Answer::History => RELEASE_BYTES,
         }
     }

@@ -9,7 +9,7 @@ use alloc::{collections::BTreeMap, rc::Rc, vec::Vec};
 use super::Hub;
 use crate::batch::{Batch, Section};
 use crate::closing::{CloseReason, StorageError};
-use crate::connection::{Answer, Connection, Pause};
+use crate::connection::{Answer, Pause, Waiting};
 use crate::nanos::Nanos;
 use crate::outbox::Share;
 use crate::reply;
@@ -127,7 +127,7 @@ impl Hub {
         self.queue(key, errors(sent - refused));
     }
 
-    fn pop_waiting(&mut self, key: Key, batch: u64) -> Option<crate::connection::Waiting> {
+    fn pop_waiting(&mut self, key: Key, batch: u64) -> Option<Waiting> {
         self.connections.get_mut(key)?.member.as_mut()?.pop_waiting(batch)
     }
 
@@ -139,19 +139,14 @@ impl Hub {
                 self.rooms.forget_if_unused(key);
             }
         }
-        let is_paused_for = |connection: &Connection, pause| connection.pause == Some(pause);
         for key in answered {
-            if self.connections.get(key).is_some_and(|connection| is_paused_for(connection, Pause::Answers)) {
-                self.resume(now, key);
-            }
+            self.resume_from(now, key, Pause::Answers);
         }
         while !self.uncommitted.is_full()
             && let Some(index) = self.paused_for_commits.pop()
         {
-            if let Some(key) = self.connections.key_at(index)
-                && self.connections.get(key).is_some_and(|connection| is_paused_for(connection, Pause::Commits))
-            {
-                self.resume(now, key);
+            if let Some(key) = self.connections.key_at(index) {
+                self.resume_from(now, key, Pause::Commits);
             }
         }
         self.drain_all_if_shut_down(now);

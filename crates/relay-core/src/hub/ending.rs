@@ -42,7 +42,7 @@ impl Hub {
 
     pub(super) fn drain_all_if_shut_down(&mut self, now: Nanos) {
         if self.is_shutting_down && self.uncommitted.is_empty() {
-            for key in self.keys() {
+            for key in self.connections.keys() {
                 self.drain(now, key, CloseReason::Shutdown);
             }
         }

@@ -1,8 +1,8 @@
 //! From bytes to lines, and when not to: pausing.
 //!
 //! A read is parsed where it lies, in the shell's buffer. Copied is only what cannot be parsed yet: an unfinished line, or everything
-//! behind the line at which the connection had to pause. When the cause of a pause goes away, [`Hub::resume`] parses that first, and the
-//! shell is told to read on. The clock of a paused connection starts again when the shell has read it dry (`clock` says why).
+//! behind the line at which the connection had to pause. When the cause of a pause goes away, [`Hub::resume_from`] parses that first, and
+//! the shell is told to read on. The clock of a paused connection starts again when the shell has read it dry (`clock` says why).
 
 use core::mem;
 
@@ -12,6 +12,7 @@ use super::{ConnectionId, Hub};
 use crate::connection::{Answer, Pause};
 use crate::line::{self, LineError};
 use crate::nanos::Nanos;
+use crate::reply;
 use crate::slots::Key;
 
 impl Hub {
@@ -110,11 +111,11 @@ impl Hub {
         let answer = match error {
             LineError::TooLong => {
                 self.counters.lines_too_long += 1;
-                crate::reply::LINE_TOO_LONG
+                reply::LINE_TOO_LONG
             }
             LineError::InvalidText => {
                 self.counters.lines_invalid += 1;
-                crate::reply::INVALID_TEXT
+                reply::INVALID_TEXT
             }
         };
         self.answer(now, key, Answer::Line(answer));
@@ -144,9 +145,12 @@ impl Hub {
         }
     }
 
-    /// Ends a pause whose cause may be gone; another cause begins the next one.
-    pub(super) fn resume(&mut self, now: Nanos, key: Key) {
+    /// Ends a pause of this cause, which may be gone; if it is not, or if there is another one, the next pause begins.
+    pub(super) fn resume_from(&mut self, now: Nanos, key: Key, cause: Pause) {
         let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.pause != Some(cause) {
+            return;
+        }
         connection.pause = None;
         let kept = mem::take(&mut connection.kept);
         self.parse_or_keep(now, key, &kept);

@@ -12,7 +12,7 @@ mod output;
 mod ending;
 mod time;
 
-use alloc::{collections::BTreeMap, rc::Rc, vec::Vec};
+use alloc::{collections::BTreeMap, rc::Rc};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::batch::Section;
@@ -157,10 +157,6 @@ impl Hub {
             }
         }
     }
-
-    fn keys(&self) -> Vec<Key> {
-        self.connections.keys()
-    }
 }
 
 /// The addresses that count as one: a /64 is what a single subscriber of IPv6 has at least.
@@ -168,5 +164,26 @@ fn address_group(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
         address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_owns_no_input_buffer_and_is_small() {
+        let now = Nanos(0);
+        let mut hub = Hub::new(Settings::default());
+        let id = hub.connect(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        for piece in [&b"JOIN alice blue\nMSG he"[..], b"llo\nHISTORY", b"\nhello\n"] {
+            hub.receive(now, id, piece);
+        }
+        let batch = hub.take_batch().unwrap();
+        hub.committed(now, batch);
+        hub.sent(now, id, usize::MAX);
+        let connection = hub.connections.get(id.0).unwrap();
+        assert_eq!((connection.kept.capacity(), connection.outbox.is_empty()), (0, true));
+        assert!(size_of::<Connection>() <= 320, "{} bytes", size_of::<Connection>());
     }
 }

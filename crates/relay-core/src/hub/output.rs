@@ -68,7 +68,7 @@ impl Hub {
             // It reads, if slowly: the time until now was not its silence.
             connection.clock.give_back(now);
             if connection.outbox.counted_bytes() <= OUTBOX_PAUSE_BYTES {
-                self.resume(now, id.0);
+                self.resume_from(now, id.0, Pause::Outbox);
             }
         }
     }

@@ -23,7 +23,7 @@ impl Hub {
             let Some(connection) = self.connections.get(key) else { continue };
             match (connection.wake_at(), connection.pause, connection.clock.due()) {
                 (Some(at), ..) if at > now => self.rearm(key),
-                (Some(_), Some(Pause::Rate), _) => self.resume(now, key),
+                (Some(_), Some(Pause::Rate), _) => self.resume_from(now, key, Pause::Rate),
                 (Some(_), _, Some((_, due))) => self.expire(now, key, due),
                 _ => {}
             }
