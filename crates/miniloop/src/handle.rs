@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::driver::Direction;
 use crate::engine::context::{self, Entered};
-use crate::engine::core::Core;
+use crate::engine::core::{Core, ErrorHandler};
 use crate::engine::job::{Cause, Job, Repeat};
 use crate::engine::waker;
 use crate::engine::word::Word;
@@ -66,7 +66,7 @@ impl LoopHandle {
     /// ```
     #[track_caller]
     pub fn call_soon<O: Outcome>(&self, callback: impl FnOnce() -> O + 'static) -> CallbackHandle {
-        self.try_call_soon(callback).unwrap_or_else(|error| panic!("call_soon: {error}; `try_call_soon` returns this as an error"))
+        self.schedule_once(self.core.must_accept_work(), callback, Location::caller())
     }
 
     /// The same, for code that may run after the loop was closed.
@@ -75,9 +75,7 @@ impl LoopHandle {
     /// [`LoopError::Closed`]; the callback is dropped.
     #[track_caller]
     pub fn try_call_soon<O: Outcome>(&self, callback: impl FnOnce() -> O + 'static) -> Result<CallbackHandle, LoopError> {
-        let word = self.insert_once(callback, Location::caller())?;
-        self.core.schedule(word);
-        Ok(CallbackHandle { core: self.core.clone(), word })
+        Ok(self.schedule_once(self.core.accepts_work()?, callback, Location::caller()))
     }
 
     /// Runs `callback` once `delay` has passed, never earlier. A zero delay still goes through the timer queue: it runs after the
@@ -90,7 +88,7 @@ impl LoopHandle {
     /// Runs `callback` at `deadline` of the loop's clock. Equal deadlines run in the order in which they were set.
     #[track_caller]
     pub fn call_at<O: Outcome>(&self, deadline: Instant, callback: impl FnOnce() -> O + 'static) -> TimerHandle {
-        let word = self.insert_once(callback, Location::caller()).unwrap_or_else(|error| panic!("call_at: {error}"));
+        let word = self.core.admit(self.core.must_accept_work(), Location::caller(), |_| once(callback));
         self.arm(word, deadline)
     }
 
@@ -100,14 +98,10 @@ impl LoopHandle {
     /// Deadlines stay on the grid of the first one. Ticks that the loop was too busy to run are left out: one late call, then on the beat
     /// again. The next deadline is set after the callback has returned. A zero period counts as a nanosecond: once at every poll.
     #[track_caller]
-    pub fn call_every<O: Outcome>(&self, period: Duration, mut callback: impl FnMut() -> O + 'static) -> TimerHandle {
+    pub fn call_every<O: Outcome>(&self, period: Duration, callback: impl FnMut() -> O + 'static) -> TimerHandle {
         let deadline = self.core.now() + period;
         let cause = Cause::Period { period, next: Cell::new(deadline) };
-        let word = self
-            .insert(Location::caller(), || {
-                Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause }))
-            })
-            .unwrap_or_else(|error| panic!("call_every: {error}"));
+        let word = self.core.admit(self.core.must_accept_work(), Location::caller(), |_| repeat(callback, cause));
         self.arm(word, deadline)
     }
 
@@ -159,12 +153,14 @@ impl LoopHandle {
     /// earlier handler. Without one, reports go to `tracing`, and without a subscriber to standard error.
     ///
     /// The handler runs as a job of its own. If it returns [`Break`](std::ops::ControlFlow::Break), the running `run_*` returns
-    /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged.
+    /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged. A loop that is being closed
+    /// keeps the handler that it has, and drops this one.
     #[doc(alias = "set_exception_handler")]
     pub fn on_error<O: Outcome>(&self, mut handler: impl FnMut(&Report) -> O + 'static) {
         let handler = Rc::new(RefCell::new(move |report: &Report| handler(report).into_flow()));
-        let previous = self.core.on_error.replace(Some(handler));
-        self.core.drop_safely(previous, "error handler", Location::caller());
+        let is_wanted = matches!(self.core.accepts_work(), Ok(true));
+        let unneeded = if is_wanted { self.core.on_error.replace(Some(handler)) } else { Some(handler as ErrorHandler) };
+        self.core.drop_safely(unneeded, "error handler", Location::caller());
     }
 
     /// Makes this loop the one that free functions such as [`spawn`](crate::spawn) mean, while the guard lives: for a host that prepares
@@ -179,22 +175,15 @@ impl LoopHandle {
         self.core.is_closed()
     }
 
-    fn insert(&self, place: &'static Location<'static>, job: impl FnOnce() -> Job) -> Result<Word, LoopError> {
-        let is_wanted = self.core.accepts_work()?;
-        let job = job();
-        if is_wanted {
-            return Ok(self.core.insert(job, place));
-        }
-        self.core.drop_safely(job, "callback", place);
-        Ok(Word::STALE)
-    }
-
-    fn insert_once<O: Outcome>(
+    fn schedule_once<O: Outcome>(
         &self,
+        is_wanted: bool,
         callback: impl FnOnce() -> O + 'static,
         place: &'static Location<'static>,
-    ) -> Result<Word, LoopError> {
-        self.insert(place, || Job::Once(Box::new(move || callback().into_flow())))
+    ) -> CallbackHandle {
+        let word = self.core.admit(is_wanted, place, |_| once(callback));
+        self.core.schedule(word);
+        CallbackHandle { core: self.core.clone(), word }
     }
 
     fn arm(&self, word: Word, deadline: Instant) -> TimerHandle {
@@ -208,12 +197,12 @@ impl LoopHandle {
         &self,
         fd: BorrowedFd<'_>,
         direction: Direction,
-        mut callback: impl FnMut() -> O + 'static,
+        callback: impl FnMut() -> O + 'static,
         place: &'static Location<'static>,
     ) -> io::Result<()> {
         let cause = Cause::Readiness { fd: fd.as_raw_fd(), direction };
-        let job = || Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause }));
-        let word = self.insert(place, job).map_err(io::Error::other)?;
+        let is_wanted = self.core.accepts_work().map_err(io::Error::other)?;
+        let word = self.core.admit(is_wanted, place, |_| repeat(callback, cause));
         if word == Word::STALE {
             return Ok(());
         }
@@ -242,6 +231,14 @@ impl LoopHandle {
             true
         })
     }
+}
+
+fn once<O: Outcome>(callback: impl FnOnce() -> O + 'static) -> Job {
+    Job::Once(Box::new(move || callback().into_flow()))
+}
+
+fn repeat<O: Outcome>(mut callback: impl FnMut() -> O + 'static, cause: Cause) -> Job {
+    Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause }))
 }
 
 impl fmt::Debug for LoopHandle {

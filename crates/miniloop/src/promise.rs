@@ -161,7 +161,7 @@ impl<T: 'static, E: 'static> Promise<T, E> {
     /// cancels the promise.
     ///
     /// # Panics
-    /// Outside a loop.
+    /// Outside a loop, and when the loop is closed.
     #[doc(alias = "add_done_callback")]
     #[track_caller]
     pub fn on_done<O: Outcome>(self, callback: impl FnOnce(Result<T, E>) -> O + 'static) -> CallbackHandle {
@@ -171,7 +171,7 @@ impl<T: 'static, E: 'static> Promise<T, E> {
             let result = self.state.completion.take();
             result.map_or(Ok(std::ops::ControlFlow::Continue(())), |result| callback(result).into_flow())
         };
-        let word = core.insert(Job::Once(Box::new(take)), Location::caller());
+        let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::Once(Box::new(take)));
         drop(state.completion.register_sole(&waker::of(word)));
         if !state.completion.is_pending() {
             core.schedule(word);

@@ -57,13 +57,13 @@ impl<R: 'static> Shared<R> {
     /// inside this call. Until then the callback holds a reader of its own.
     ///
     /// # Panics
-    /// Outside a loop.
+    /// Outside a loop, and when the loop is closed.
     #[doc(alias = "add_done_callback")]
     #[track_caller]
     pub fn on_done<O: Outcome>(&self, callback: impl FnOnce(Rc<R>) -> O + 'static) -> CallbackHandle {
         let core = context::current();
         let mut reader = self.clone();
-        let word = core.insert_with(Location::caller(), |word| {
+        let word = core.admit(core.must_accept_work(), Location::caller(), |word| {
             drop(reader.source.completion().register_shared(&mut reader.key, &waker::of(word)));
             Job::Once(Box::new(move || {
                 let value = reader.source.completion().shared_value();

@@ -32,7 +32,7 @@ use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::handle::{CallbackHandle, LoopHandle};
 use crate::outcome::{Failure, Outcome};
-use crate::report::{Report, ReportKind, log_error};
+use crate::report::{Report, ReportKind};
 use crate::shared::{Shared, Source};
 use crate::task_cell::{Join, Owner, TaskCell, settle};
 use crate::task_error::TaskError;
@@ -69,11 +69,14 @@ impl LoopHandle {
     }
 }
 
+#[track_caller]
 pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &'static Location<'static>) -> Task<F::Output> {
-    let is_wanted = core.accepts_work().unwrap_or_else(|error| panic!("spawn at {place}: {error}"));
+    let is_wanted = core.must_accept_work();
     let number = core.tasks_spawned.get();
     core.tasks_spawned.set(number + 1);
-    let cell_of = |word| Rc::new(TaskCell::new(future, word, number, context::current_task(), place));
+    // A parent is looked up among the tasks of its own loop.
+    let parent = context::current_task().filter(|parent| parent.loop_id() == core.id);
+    let cell_of = |word| Rc::new(TaskCell::new(future, word, number, parent, place));
     if !is_wanted {
         let cell = cell_of(Word::STALE);
         cell.drop_future(&mut |report| core.report(report));
@@ -177,7 +180,7 @@ impl<T: 'static> Task<T> {
             let result = self.cell.as_ref().and_then(|cell| cell.completion().take());
             result.map_or(Ok(ControlFlow::Continue(())), |result| callback(result).into_flow())
         };
-        let word = core.insert(Job::Once(Box::new(take)), Location::caller());
+        let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::Once(Box::new(take)));
         if let Some(cell) = cell {
             drop(cell.completion().register_sole(&waker::of(word)));
             if !cell.completion().is_pending() {
@@ -232,7 +235,7 @@ impl<T> Drop for Task<T> {
             && let Some(payload) = error.into_panic()
         {
             let report = Report::of_panic(ReportKind::Panic, payload, format!("task `{}`", cell.name()), cell.place());
-            if self.core.is_closed() { log_error(&report.to_string()) } else { self.core.report(report) }
+            self.core.report(report);
         }
     }
 }

@@ -88,10 +88,11 @@ impl<F: Future> TaskCell<F> {
 
     /// Hands the result to its owner.
     fn finish(&self, result: Result<F::Output, TaskError>, reports: &mut dyn FnMut(Report)) {
-        let outcome = match self.owner.replace(Owner::Nobody) {
-            Owner::Handle => return self.completion.complete(result),
-            Owner::Loop(into_flow) => catch_unwind(AssertUnwindSafe(|| settle(result, into_flow))),
-            Owner::Nobody => catch_unwind(AssertUnwindSafe(|| settle(result, |_| Ok(ControlFlow::Continue(()))))),
+        let outcome = match (self.owner.replace(Owner::Nobody), result) {
+            (Owner::Loop(into_flow), result) => catch_unwind(AssertUnwindSafe(|| settle(result, into_flow))),
+            (Owner::Nobody, Err(error)) => Ok(flow_of(error)),
+            // A value that nobody reads is dropped with the cell, by whoever runs the task: its destructor is not the task.
+            (Owner::Handle | Owner::Nobody, result) => return self.completion.complete(result),
         };
         if let Err(failure) = outcome.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
             reports(Report::of_failure(failure, format!("task `{}`", self.name()), self.place));
@@ -103,8 +104,12 @@ impl<F: Future> TaskCell<F> {
 pub(crate) fn settle<T>(result: Result<T, TaskError>, into_flow: fn(T) -> Flow) -> Flow {
     match result {
         Ok(value) => into_flow(value),
-        Err(error) => error.into_panic().map_or(Ok(ControlFlow::Continue(())), |payload| Err(Failure::Panic(payload))),
+        Err(error) => flow_of(error),
     }
+}
+
+fn flow_of(error: TaskError) -> Flow {
+    error.into_panic().map_or(Ok(ControlFlow::Continue(())), |payload| Err(Failure::Panic(payload)))
 }
 
 impl<F: Future> RunTask for TaskCell<F> {

@@ -24,6 +24,9 @@ pub(crate) fn close(core: &Rc<Core>) {
     }
     core.phase.set(Phase::Closing);
     let entered = context::enter(core);
+    // Who closes this loop may be a task of another one, which is not the task whose future is dropped here.
+    let closing_task = context::current_task();
+    context::set_current_task(None);
     for message in core.inbox.close() {
         core.drop_safely(message, "call from another thread", Location::caller());
     }
@@ -37,6 +40,7 @@ pub(crate) fn close(core: &Rc<Core>) {
     while failures::deliver_next(core) {}
     core.close_driver();
     core.phase.set(Phase::Closed);
+    context::set_current_task(closing_task);
     drop(entered);
     context::remove_resident(core);
     registry::unregister(core.id);

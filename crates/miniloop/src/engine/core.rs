@@ -22,7 +22,7 @@ use crate::error::LoopError;
 use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
 use crate::outcome::Flow;
-use crate::report::{Report, ReportKind};
+use crate::report::{Report, ReportKind, log_error};
 use crate::slots::Slots;
 
 pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
@@ -149,6 +149,16 @@ impl Core {
         self.slots.borrow_mut().get_mut(word.key()).map(read)
     }
 
+    /// Takes in a job that somebody asks for, or drops it at once when it is not wanted because the loop is closing: then its word is a stale
+    /// one. `make` must not call user code.
+    pub(crate) fn admit(&self, is_wanted: bool, place: &'static Location<'static>, make: impl FnOnce(Word) -> Job) -> Word {
+        if is_wanted {
+            return self.insert_with(place, make);
+        }
+        self.drop_safely(make(Word::STALE), "callback", place);
+        Word::STALE
+    }
+
     /// Takes a job out of the table: whatever still carries its word has gone stale. The caller drops the job, with nothing borrowed.
     pub(crate) fn remove(&self, word: Word) -> Option<Slot> {
         let slot = self.slots.borrow_mut().remove(word.key())?;
@@ -235,8 +245,11 @@ impl Core {
 
     // Failures.
 
-    /// Queues a report for the error handler, as a job like any other.
+    /// Queues a report for the error handler, as a job like any other. A closed loop runs no more jobs, so there it is logged.
     pub(crate) fn report(&self, report: Report) {
+        if self.is_closed() {
+            return log_error(&report.to_string());
+        }
         let place = report.place();
         self.reports.borrow_mut().push_back(report);
         let word = self.insert(Job::Report, place);
@@ -265,6 +278,18 @@ impl Core {
             Phase::Open => Ok(true),
             Phase::Closing => Ok(false),
             Phase::Closed => Err(LoopError::Closed),
+        }
+    }
+
+    /// The same for those who have no way to say no.
+    ///
+    /// # Panics
+    /// Once the loop is closed, at the caller's line.
+    #[track_caller]
+    pub(crate) fn must_accept_work(&self) -> bool {
+        match self.accepts_work() {
+            Ok(is_wanted) => is_wanted,
+            Err(error) => panic!("{error}; `LoopHandle::try_call_soon` returns this as an error"),
         }
     }
 

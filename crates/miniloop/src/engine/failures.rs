@@ -8,13 +8,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::engine::core::Core;
 use crate::outcome::Failure;
 use crate::panic_payload::PanicPayload;
-use crate::report::{Report, log_error};
+use crate::report::{Report, ReportKind, log_error};
 
 /// Gives the oldest waiting report to the error handler. False when none was waiting.
 pub(crate) fn deliver_next(core: &Core) -> bool {
     let report = core.reports.borrow_mut().pop_front();
     let Some(report) = report else { return false };
-    deliver(core, report);
+    let place = report.place();
+    // Caught once more: the destructors of a handler that replaced itself and of what was panicked with run in there.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| deliver(core, report))) {
+        core.report(Report::of_panic(ReportKind::DropPanic, payload, "error handler".to_owned(), place));
+    }
     true
 }
 
