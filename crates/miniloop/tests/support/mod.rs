@@ -7,7 +7,9 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Once;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -65,6 +67,24 @@ pub(crate) fn on_drop(call: impl FnOnce() + 'static) -> OnDrop {
 /// A value whose destructor panics with `message`.
 pub(crate) fn panic_on_drop(message: &'static str) -> OnDrop {
     on_drop(move || panic!("{message}"))
+}
+
+/// What `call` panics with, and the file that it blames.
+#[track_caller]
+pub(crate) fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String) {
+    thread_local!(static LAST: RefCell<Option<(String, String)>> = const { RefCell::new(None) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let message = info.payload_as_str().unwrap_or_default().to_owned();
+            LAST.set(Some((message, info.location().map_or_else(String::new, |location| location.file().to_owned()))));
+            previous(info);
+        }));
+    });
+    LAST.set(None);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(call()))).is_err(), "it should have panicked");
+    LAST.take().unwrap()
 }
 
 /// A loop whose clock moves by hand.
