@@ -40,6 +40,8 @@ fn an_address_has_its_own_limit_a_64_of_ipv6_is_one_address_and_loopback_has_non
         connect z 127.0.0.1
         connect u ::1
         connect v ::ffff:127.0.0.1
+        connect w ::ffff:127.0.0.1
+        connect t ::ffff:127.0.0.1
         lose a
         closed a connection lost
         connect i 10.0.0.1
