@@ -30,7 +30,7 @@ pub enum Command {
 
 impl Cli {
     /// The command that was given, or the default one.
-    pub fn command(self) -> Command {
+    pub fn into_command(self) -> Command {
         // The defaults of `serve` stand in one place, its own options.
         self.command.unwrap_or_else(|| match Cli::parse_from(["relay", "serve"]).command {
             Some(command) => command,
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn no_command_serves_with_the_defaults() {
-        let Command::Serve(options) = Cli::parse_from(["relay"]).command() else { panic!("`relay` serves") };
+        let Command::Serve(options) = Cli::parse_from(["relay"]).into_command() else { panic!("`relay` serves") };
         assert_eq!(options.listen, "127.0.0.1:8000".parse().unwrap());
         assert_eq!(options.http, HttpAddress::At("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(options.data.folder, PathBuf::from("./relay-data"));

@@ -9,7 +9,7 @@ use relay::storage::{HistoryError, print_history};
 use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command() {
+    let done = match Cli::parse().into_command() {
         Command::Serve(options) => {
             log_to_standard_error(options.log);
             relay::serve(&options).map_err(|error| error.to_string())
