@@ -94,7 +94,6 @@ impl EventLoop {
     ///
     /// # Errors
     /// As [`Builder::build`].
-    #[expect(clippy::new_without_default, reason = "making a loop can fail")]
     pub fn new() -> Result<EventLoop, LoopError> {
         EventLoop::builder().build()
     }
