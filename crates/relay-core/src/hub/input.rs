@@ -64,6 +64,16 @@ impl Hub {
         }
     }
 
+    /// The shell leaves a connection for now, although the kernel may hold more of it: others want to be read, too. Until it has been read dry
+    /// its deadline is not judged, because the answer may be in what was not read.
+    pub fn read_later(&mut self, now: Nanos, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.takes_input() {
+            connection.clock.stop(now);
+            self.rearm(id.0);
+        }
+    }
+
     /// Handles what can be handled now, and keeps the rest.
     fn parse_or_keep(&mut self, now: Nanos, key: Key, bytes: &[u8]) {
         let is_paused = self.connections.get(key).is_some_and(|connection| connection.pause.is_some());

@@ -310,3 +310,26 @@ fn clients_from_elsewhere_have_a_rate_and_loopback_has_none_by_default() {
     }
     assert_eq!(world.hub.counters().pauses_for_rate, 1);
 }
+
+#[test]
+fn a_client_that_the_shell_reads_on_later_is_not_judged_before() {
+    let second = |seconds: u64| Nanos(seconds * 1_000_000_000);
+    let mut hub = Hub::new(Settings::default());
+    let id = hub.connect(second(0), "127.0.0.1:1".parse().unwrap()).unwrap();
+    hub.receive(second(0), id, b"JOIN alice blue\n");
+    hub.read_dry(second(0), id);
+    hub.tick(second(10));
+    // The PONG is behind more than one turn may read.
+    hub.receive(second(14), id, b"hello\n");
+    hub.read_later(second(14), id);
+    hub.tick(second(15));
+    hub.tick(second(60));
+    hub.receive(second(60), id, b"PONG\n");
+    hub.read_dry(second(60), id);
+    assert_eq!((hub.next_deadline(), hub.counters().closed_for(CloseReason::PingTimeout)), (Some(second(70)), 0));
+    // Without one, the rest of its time is counted from then on.
+    hub.tick(second(70));
+    hub.read_later(second(72), id);
+    hub.read_dry(second(80), id);
+    assert_eq!(hub.next_deadline(), Some(second(83)));
+}

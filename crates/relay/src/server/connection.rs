@@ -121,6 +121,7 @@ fn read(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> io::Result<()> {
             hub.read_dry(now, peer.id);
         }
     }
+    hub.read_later(now, peer.id);
     cx.waker().wake_by_ref();
     Ok(())
 }
