@@ -58,6 +58,8 @@ pub mod thread;
 pub mod signal;
 #[cfg(test)]
 mod test_support;
+#[cfg(doctest)]
+mod readme;
 
 pub use clock::{Clock, Hold, VirtualClock};
 pub use error::LoopError;
