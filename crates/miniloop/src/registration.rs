@@ -133,22 +133,17 @@ impl<'a> Line<'a> {
     }
 
     pub(crate) fn poll_io<R>(&mut self, cx: &mut Context<'_>, call: impl FnMut() -> io::Result<R>) -> Poll<io::Result<R>> {
-        let result = ready!(self.registration.poll_io(self.direction, Place::InLine(&mut self.key), cx, call));
-        self.leave();
-        Poll::Ready(result)
-    }
-
-    fn leave(&mut self) {
-        if let Some(key) = self.key.take() {
-            let _discarded_unborrowed =
-                self.registration.core.driver().map(|mut driver| driver.leave_line(self.registration.id, self.direction, key));
-        }
+        self.registration.poll_io(self.direction, Place::InLine(&mut self.key), cx, call)
     }
 }
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        self.leave();
+        if let Some(key) = self.key {
+            let registration = self.registration;
+            let _discarded_unborrowed =
+                registration.core.driver().map(|mut driver| driver.leave_line(registration.id, self.direction, key));
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The system calls that sockets are made of, each in the form that never blocks, never is inherited by a child and never raises a signal.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -62,8 +61,7 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 
 /// Sends what lies in several places, at most [`SLICES_PER_CALL`].
 pub(crate) fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    let mut no_ancillary_data = [MaybeUninit::uninit(); 0];
-    Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::new(&mut no_ancillary_data), SEND_FLAGS)?)
+    Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {

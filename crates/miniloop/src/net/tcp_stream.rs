@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -317,6 +317,12 @@ impl AsyncWrite for &TcpStream {
 
 delegate_read!(TcpStream, |stream| stream);
 delegate_write!(TcpStream, |stream| stream);
+
+impl AsRawFd for TcpStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.os().socket.as_raw_fd()
+    }
+}
 
 impl AsFd for TcpStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
