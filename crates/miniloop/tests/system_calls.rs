@@ -1,0 +1,84 @@
+//! Which system calls a steady echo is made of, counted by strace. Without strace, or where it may not trace, there is nothing to see and
+//! the test says so.
+
+use std::env;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use miniloop::net::{TcpListener, TcpStream};
+use miniloop::{EventLoop, spawn};
+
+const ROUND_TRIPS: usize = 100;
+/// Set in the process that is traced.
+const TRACED: &str = "MINILOOP_TRACED_ECHO";
+
+#[test]
+fn an_echo_is_a_read_a_write_and_a_wait_on_each_side() {
+    if env::var_os(TRACED).is_some() {
+        return echo();
+    }
+    let directory = env::temp_dir().join(format!("miniloop-strace-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let log = directory.join("log");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o"]).arg(&log).arg(env::current_exe().unwrap());
+    let status = strace.args(["--exact", "an_echo_is_a_read_a_write_and_a_wait_on_each_side"]).env(TRACED, "1").output();
+    let calls = fs::read_to_string(&log).unwrap_or_default();
+    fs::remove_dir_all(&directory).unwrap();
+    match status {
+        Err(error) if error.kind() == ErrorKind::NotFound => return eprintln!("skipped: there is no strace here"),
+        Ok(output) if calls.is_empty() => return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr)),
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        Err(error) => panic!("{error}"),
+    }
+
+    // Between the two marks there is one thread at work, and this is all that it does.
+    let names = calls.lines().filter_map(|line| line.split_whitespace().nth(1)?.split_once('(')).map(|(name, _)| name);
+    let steady: Vec<_> = names.skip_while(|name| *name != "getppid").skip(1).take_while(|name| *name != "getppid").collect();
+    let count = |name| steady.iter().filter(|call| **call == name).count();
+    let (reads, writes, waits) = (count("recvfrom"), count("sendto"), count("epoll_pwait2") + count("epoll_pwait"));
+    assert_eq!(reads + writes + waits, steady.len(), "{steady:?}");
+    // Both ends live on the one loop: two of each for a round trip, and a wait may serve both ends.
+    assert_eq!((reads, writes), (2 * ROUND_TRIPS, 2 * ROUND_TRIPS));
+    assert!(waits <= 2 * ROUND_TRIPS, "{waits} waits");
+}
+
+fn echo() {
+    let mut event_loop = EventLoop::new().unwrap();
+    event_loop
+        .run_until_complete(async {
+            let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (server, _) = listener.accept().await.unwrap();
+            let echo = spawn(async move {
+                let mut buffer = [0; 64];
+                loop {
+                    let len = server.read(&mut buffer).await.unwrap();
+                    if len == 0 {
+                        break;
+                    }
+                    server.write(&buffer[..len]).await.unwrap();
+                }
+            });
+            let mut buffer = [0; 64];
+            for round in 0..=ROUND_TRIPS {
+                // The first round trip warms up: what comes later is steady.
+                if round == 1 {
+                    mark();
+                }
+                client.write(b"ping").await.unwrap();
+                assert_eq!(client.read(&mut buffer).await.unwrap(), 4);
+            }
+            mark();
+            drop(client);
+            echo.await.unwrap();
+        })
+        .unwrap();
+}
+
+/// A system call that nobody else makes.
+fn mark() {
+    let _parent = rustix::process::getppid();
+}
