@@ -135,8 +135,6 @@ impl Sleep {
     }
 
     fn start(&mut self, cx: &Context<'_>) {
-        let home = context::try_current().map(|core| core.id);
-        assert!(home.is_none_or(|home| home == self.core.id), "this sleep was made under another event loop than the one that polls it");
         self.state = match self.deadline {
             Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone(), self.place)),
             None => {
@@ -151,6 +149,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        context::check_home(self.core.id, "sleep");
         match self.state {
             State::New => {
                 self.start(cx);

@@ -180,16 +180,19 @@ impl Home {
     /// # Panics
     /// Under another loop than the first time.
     pub(crate) fn check(&self, what: &str) {
-        let here = with_current(|core| core.id);
-        match (self.0.get(), here) {
-            (None, _) => self.0.set(here),
-            (Some(home), Some(here)) if home != here => {
-                panic!(
-                    "this {what} belongs to event loop {} and was polled under event loop {}: await it where it was first polled",
-                    home.0, here.0
-                )
-            }
-            _ => {}
+        match self.0.get() {
+            Some(home) => check_home(home, what),
+            None => self.0.set(with_current(|core| core.id)),
         }
+    }
+}
+
+/// # Panics
+/// Under another loop than `home`.
+pub(crate) fn check_home(home: LoopId, what: &str) {
+    if let Some(here) = with_current(|core| core.id)
+        && here != home
+    {
+        panic!("this {what} belongs to event loop {} and was polled under event loop {}: await it where it belongs", home.0, here.0);
     }
 }
