@@ -49,7 +49,18 @@ pub(crate) struct ForeignWait {
 
 /// Wakers that nobody needs any more. To be dropped after the borrow of the driver: their destructors may be foreign code.
 #[must_use = "drop it after the borrow of the driver"]
-pub(crate) struct Discarded(#[allow(dead_code, reason = "held only to be dropped; tests look at it")] Option<Source>);
+pub(crate) struct Discarded(Option<Source>);
+
+impl Discarded {
+    /// The callbacks of a number that was closed without removing them, and that now belongs to somebody else: they will never be called again.
+    pub(crate) fn callbacks(&self) -> impl Iterator<Item = &Waker> {
+        let foreign = match &self.0 {
+            Some(Source::Foreign(foreign)) => Some(foreign),
+            _ => None,
+        };
+        foreign.into_iter().flat_map(|foreign| source::DIRECTIONS.iter().filter_map(|direction| foreign.side(*direction).callback.as_ref()))
+    }
+}
 
 impl Driver {
     pub(crate) fn new() -> io::Result<Self> {

@@ -195,4 +195,4 @@ pub(super) fn replace_waker(place: &mut Option<Waker>, waker: &Waker) -> Option<
 }
 
 /// In this order one event wakes: a request that has come is seen before there is room for the answer.
-const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
+pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
