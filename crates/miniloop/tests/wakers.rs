@@ -140,7 +140,9 @@ fn what_waits_under_one_loop_panics_under_another_and_names_both_c065() {
     fn check<F: Future + 'static>(make: impl Fn() -> F) {
         let (mut first, ..) = manual();
         let (mut second, ..) = manual();
-        let mut future = Box::pin(first.run_until_complete(async { make() }).unwrap());
+        let entered = first.handle().enter();
+        let mut future = Box::pin(make());
+        drop(entered);
         let polled = first.run_until_complete(async { futures_util::poll!(&mut future).is_pending() }).unwrap();
         assert!(polled);
         let (message, _) = panic_of(|| second.run_until_complete(&mut future));
@@ -169,7 +171,9 @@ fn what_waits_under_one_loop_panics_under_another_and_names_both_c065() {
 #[test]
 fn a_sleep_of_a_closed_loop_does_not_end_early_under_another_c016() {
     let (mut first, ..) = manual();
-    let mut future = Box::pin(first.run_until_complete(async { sleep(ms(1)) }).unwrap());
+    let entered = first.handle().enter();
+    let mut future = sleep(ms(1));
+    drop(entered);
     first.run_until_complete(async { assert!(futures_util::poll!(&mut future).is_pending()) }).unwrap();
     drop(first);
     let (mut second, ..) = manual();

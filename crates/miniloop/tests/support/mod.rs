@@ -72,19 +72,18 @@ pub(crate) fn panic_on_drop(message: &'static str) -> OnDrop {
 /// What `call` panics with, and the file that it blames.
 #[track_caller]
 pub(crate) fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String) {
-    thread_local!(static LAST: RefCell<Option<(String, String)>> = const { RefCell::new(None) });
+    thread_local!(static BLAMED: RefCell<String> = const { RefCell::new(String::new()) });
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let message = info.payload_as_str().unwrap_or_default().to_owned();
-            LAST.set(Some((message, info.location().map_or_else(String::new, |location| location.file().to_owned()))));
+            BLAMED.set(info.location().map_or_else(String::new, |location| location.file().to_owned()));
             previous(info);
         }));
     });
-    LAST.set(None);
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(call()))).is_err(), "it should have panicked");
-    LAST.take().unwrap()
+    let payload = catch_unwind(AssertUnwindSafe(|| drop(call()))).expect_err("it should have panicked");
+    let message = payload.downcast::<String>().map_or_else(|payload| (*payload.downcast::<&str>().unwrap()).to_owned(), |message| *message);
+    (message, BLAMED.take())
 }
 
 /// A loop whose clock moves by hand.
