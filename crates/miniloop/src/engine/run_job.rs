@@ -95,6 +95,8 @@ fn run_repeat(core: &Rc<Core>, word: Word, repeat: Rc<Repeat>, place: &'static L
         core.report(Report::of_failure(failure, repeat.cause.to_string(), place));
     }
     match &repeat.cause {
+        // It was cancelled while it ran, or another callback took its place: what the driver has now is not this one.
+        _ if core.with_slot(word, |_| ()).is_none() => {}
         cause if is_over => {
             core.cancel(word);
             if let Cause::Readiness { fd, direction } = cause {
@@ -102,13 +104,13 @@ fn run_repeat(core: &Rc<Core>, word: Word, repeat: Rc<Repeat>, place: &'static L
                 drop(removed);
             }
         }
-        Cause::Period { period, next } if core.with_slot(word, |_| ()).is_some() => {
+        Cause::Period { period, next } => {
             next.set(next_on_the_grid(next.get(), *period, core.now()));
             core.arm(word, next.get());
         }
-        _ => {}
+        Cause::Readiness { .. } => {}
     }
-    // It was cancelled while it ran, and this is the last owner.
+    // When it is over, this is the last owner.
     core.drop_safely(repeat, "callback", place);
 }
 
