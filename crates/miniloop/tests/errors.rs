@@ -8,13 +8,12 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::panic_any;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, Report, ReportKind, promise, sleep, spawn, yield_now};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use support::{Trace, jumping, manual, ms, on_drop, panic_on_drop, run_dry, trace_reports};
+use support::{Trace, in_a_process_of_its_own, jumping, manual, ms, on_drop, panic_on_drop, run_dry, trace_reports};
 
 /// Runs `fail` as a callback, then everything that follows from it, and compares the reports.
 #[track_caller]
@@ -406,7 +405,7 @@ fn without_a_handler_a_report_goes_to_tracing_c045() {
 
 #[test]
 fn without_a_subscriber_a_report_is_one_line_on_standard_error_c045() {
-    let stderr = stderr_of("without_a_subscriber_a_report_is_one_line_on_standard_error_c045", || {
+    let stderr = in_a_process_of_its_own("without_a_subscriber_a_report_is_one_line_on_standard_error_c045", || {
         let mut event_loop = EventLoop::new().unwrap();
         event_loop.handle().call_soon(|| Err::<(), _>("no such room"));
         run_dry(&mut event_loop);
@@ -429,7 +428,7 @@ fn a_subscriber_that_fails_too_costs_only_a_line_on_standard_error_c048() {
             Ok(())
         }
     }
-    let stderr = stderr_of("a_subscriber_that_fails_too_costs_only_a_line_on_standard_error_c048", || {
+    let stderr = in_a_process_of_its_own("a_subscriber_that_fails_too_costs_only_a_line_on_standard_error_c048", || {
         let mut event_loop = EventLoop::new().unwrap();
         event_loop.handle().call_soon(|| Err::<(), _>("no such room"));
         let subscriber = tracing_subscriber::fmt().with_writer(|| Failing).finish().set_default();
@@ -550,17 +549,4 @@ fn log_of(work: impl FnOnce()) -> String {
     work();
     drop(subscriber);
     String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
-}
-
-/// Runs `body`, the rest of the test with this name, in a process of its own, and returns what that wrote to standard error.
-fn stderr_of(test: &str, body: impl FnOnce()) -> String {
-    const CHILD: &str = "MINILOOP_TEST_CHILD";
-    if std::env::var_os(CHILD).is_some() {
-        body();
-        std::process::exit(0);
-    }
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    let output = child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
 }

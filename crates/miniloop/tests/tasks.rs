@@ -353,13 +353,13 @@ fn a_future_and_its_value_are_dropped_exactly_once_whatever_happens() {
             task.cancel();
             handle.call_soon(move || drop(task));
         }),
-        ("called back", |_, task| drop(task.on_done(|result| drop(result)))),
+        ("called back", |_, task| drop(task.on_done(drop))),
         ("shared", |handle, task| {
             let shared = task.shared();
             let again = shared.clone();
             handle.spawn(async { drop((shared.await, again.await)) }).detach();
         }),
-        ("callback cancelled", |_, task| task.on_done(|result| drop(result)).cancel()),
+        ("callback cancelled", |_, task| task.on_done(drop).cancel()),
         ("kept until the loop closes", |handle, task| {
             handle.call_at(miniloop::Instant::FAR_FUTURE, move || drop(task));
         }),

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::fmt::Display;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::Once;
 use std::task::{Poll, Waker};
@@ -137,4 +138,19 @@ pub(crate) fn wait_once(keep: impl FnOnce(Waker)) -> impl Future<Output = ()> {
 /// Runs `work` on another thread, to its end.
 pub(crate) fn on_another_thread<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+/// Runs `body`, the rest of the test with this name, in a process of its own, and returns what that wrote to standard error.
+#[track_caller]
+pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) -> String {
+    const CHILD: &str = "MINILOOP_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        body();
+        std::process::exit(0);
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let output = child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    stderr
 }
