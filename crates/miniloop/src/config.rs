@@ -16,7 +16,7 @@ pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// Below this size a timer queue is never searched for cancelled entries: there is nothing to gain.
 pub(crate) const TIMERS_PURGED_FROM_LEN: usize = 64;
 
-/// How many jobs may wait for one worker thread before callers have to wait for room.
+/// How many jobs may wait for one worker thread before `Worker::try_call` refuses another.
 pub(crate) const WORKER_QUEUE_LEN: usize = 1_024;
 
 /// How many descriptors one wait can report; a wait that fills this is repeated at once.

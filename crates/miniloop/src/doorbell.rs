@@ -1,9 +1,9 @@
 //! The doorbell of a loop: one descriptor that any thread, and any signal handler, may use to end the loop's sleep.
 //!
-//! It is an eventfd: a counter in the kernel that is readable while it is not zero. It carries no content; what there is to do is said elsewhere
-//! and said first, so a ring too many is harmless. The epoll driver watches it edge-triggered: every write is an event then, whether or not
-//! the counter was read, and the loop never has to read it. Ringing costs one system call, so [`Inbox`](crate::engine::inbox::Inbox), to read
-//! next, rings at most once per sleep.
+//! It is an eventfd: a counter in the kernel that is readable while it is not zero. It carries no content; what there is to do is said
+//! elsewhere and said first, so a ring too many is harmless. The epoll driver watches it edge-triggered: every write is an event then,
+//! whether or not the counter was read, and the loop never has to read it. Ringing costs one system call, so
+//! [`Inbox`](crate::engine::inbox::Inbox), to read next, rings at most once per sleep.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,8 +1,8 @@
 //! A loop as other threads see it.
 //!
 //! A [`Remote`] is the way into the inbox of a loop, nothing more: it may be cloned, sent, and kept longer than the loop lives. What it is
-//! given runs on the loop's thread, in arrival order, so only the closures have to be `Send`; what they make there need not be. A call costs
-//! one lock, one allocation, and one system call if the loop sleeps and nobody else has woken it yet.
+//! given runs on the loop's thread, in arrival order, so only the closures have to be `Send`; what they make there need not be. A call
+//! costs one lock, one allocation, and one system call if the loop sleeps and nobody else has woken it yet.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -19,7 +19,7 @@ use crate::engine::in_flight::InFlight;
 use crate::engine::inbox::{Inbox, Message};
 use crate::error::LoopError;
 use crate::handle::LoopHandle;
-use crate::outcome::{Flow, Outcome};
+use crate::outcome::Outcome;
 use crate::reply::{Receiver, Sender, reply};
 use crate::report::log_error;
 use crate::task::spawn_on;
@@ -55,11 +55,12 @@ impl Remote {
     /// [`LoopHandle::on_error`]. Works from the loop's own thread, too.
     ///
     /// # Errors
-    /// [`LoopError::Closed`]: the callback was dropped without running. After `Ok` it runs, unless the loop is closed first, which drops it.
+    /// [`LoopError::Closed`]: the callback was dropped without running. After `Ok` it runs, unless the loop is closed first, which drops
+    /// it.
     #[doc(alias = "call_soon_threadsafe")]
     #[track_caller]
     pub fn call_soon<O: Outcome>(&self, callback: impl FnOnce() -> O + Send + 'static) -> Result<(), LoopError> {
-        self.push(Box::new(move || callback().into_flow()), Location::caller())
+        self.push(callback, Location::caller())
     }
 
     /// Spawns a task on the loop. `make` runs there, so the future that it makes need not be `Send`.
@@ -96,7 +97,7 @@ impl Remote {
     {
         let place = Location::caller();
         let (sender, result) = reply();
-        self.push(Box::new(move || spawn_for(sender, make, place).into_flow()), place)?;
+        self.push(move || spawn_for(sender, make, place), place)?;
         Ok(RemoteTask { result, home: self.inbox.clone(), in_flight: None, is_over: false, place })
     }
 
@@ -109,7 +110,8 @@ impl Remote {
         self.call_soon(|| LoopHandle::current().stop())
     }
 
-    fn push(&self, job: Box<dyn FnOnce() -> Flow + Send>, place: &'static Location<'static>) -> Result<(), LoopError> {
+    fn push<O: Outcome>(&self, callback: impl FnOnce() -> O + Send + 'static, place: &'static Location<'static>) -> Result<(), LoopError> {
+        let job = Box::new(move || callback().into_flow());
         self.inbox.push(Message::Call { job, place }).map_err(|_refused| LoopError::Closed)
     }
 }

@@ -7,8 +7,9 @@
 //!     +---- either side is dropped ------------+
 //! ```
 //!
-//! Each side learns when the other has gone: the receiver instead of waiting for ever, the sender so that it can stop working. Both sides are
-//! awaited with any waker; no user code, destructors included, runs under the lock. A step costs that lock and, if somebody waits, a wake.
+//! Each side learns when the other has gone: the receiver instead of waiting for ever, the sender so that it can stop working. Both sides
+//! are awaited with any waker; no user code, destructors included, runs under the lock. A step costs that lock and, if somebody waits, a
+//! wake.
 
 use std::mem;
 use std::task::{Context, Poll, Waker};

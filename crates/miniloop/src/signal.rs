@@ -1,11 +1,12 @@
 //! Signals of the operating system, as futures and streams.
 //!
-//! A signal handler interrupts some thread between two instructions, perhaps inside the allocator or under a lock, so it may use neither. Ours
-//! does two things: it sets a bit in an atomic word, and rings an eventfd. Everything else happens on the loop, which watches that descriptor
-//! like any other. A child between `fork` and `exec` shares the descriptor but not the word: a signal to the child wakes the parent for nothing.
+//! A signal handler interrupts some thread between two instructions, perhaps inside the allocator or under a lock, so it may use neither.
+//! Ours does two things: it sets a bit in an atomic word, and rings an eventfd. Everything else happens on the loop, which watches that
+//! descriptor like any other. A child between `fork` and `exec` shares the descriptor but not the word: a signal to the child wakes the
+//! parent for nothing.
 //!
-//! Handlers belong to the process, not to a loop: any number of streams of any loops hear the same signal. Each stream costs one descriptor.
-//! This file is listed for `unsafe`: installing a handler is.
+//! Handlers belong to the process, not to a loop: any number of streams of any loops hear the same signal. Each stream costs one
+//! descriptor. This file is listed for `unsafe`: installing a handler is.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -57,13 +58,13 @@ pub async fn termination() -> io::Result<Signal> {
 
 /// The signals of certain kinds that the process gets, from the creation of the stream on.
 ///
-/// A signal that comes again before it has been read is one, as in the kernel. Several that wait are given lowest number first. Every stream that
-/// listens gets every signal. The stream ends when its loop is closed.
+/// A signal that comes again before it has been read is one, as in the kernel. Several that wait are given lowest number first. Every
+/// stream that listens gets every signal. The stream ends when its loop is closed.
 ///
 /// # After the last listener has gone
-/// The first listener of a kind replaces what the system would do, ending the program for most, **for the life of the process**. When nobody
-/// listens any more the signal is caught and ignored: the default does not come back. (A handler that was there before is called first, and
-/// goes on being called.)
+/// The first listener of a kind replaces what the system would do, ending the program for most, **for the life of the process**. When
+/// nobody listens any more the signal is caught and ignored: the default does not come back. (A handler that was there before is called
+/// first, and goes on being called.)
 #[doc(alias = "add_signal_handler")]
 pub struct Signals {
     registration: Registration,
@@ -165,9 +166,9 @@ impl Signal {
     /// The signal with this number.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for what is no signal, for `SIGKILL` and `SIGSTOP`, which nobody can catch, and for `SIGILL`,
-    /// `SIGFPE`, `SIGSEGV`, `SIGBUS`, `SIGTRAP` and `SIGSYS`: they say that an instruction of this program failed, and a handler that returns
-    /// would run it again.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for what is no signal, for `SIGKILL` and `SIGSTOP`, which nobody can catch, and for
+    /// `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`, `SIGTRAP` and `SIGSYS`: they say that an instruction of this program failed, and a handler
+    /// that returns would run it again.
     pub fn from_raw(number: i32) -> io::Result<Signal> {
         const UNCATCHABLE: [Named; 2] = [Named::KILL, Named::STOP];
         const FAULTS: [Named; 6] = [Named::ILL, Named::FPE, Named::SEGV, Named::BUS, Named::TRAP, Named::SYS];
@@ -232,10 +233,27 @@ impl Pending {
 }
 
 fn install(signal: Signal, pending: Arc<Pending>) -> io::Result<SigId> {
-    // SAFETY: the action runs in a signal handler and does only what POSIX allows there: an atomic operation, and `write` on a descriptor that the
-    // `Arc` keeps open. It takes no lock, allocates nothing and cannot panic: the shift is by at most 63, because a `Signal` is 1 to 64. The
-    // `Arc` is released by `unregister`, on a normal thread, which waits until no handler uses the action.
+    // SAFETY: the action runs in a signal handler and does only what POSIX allows there: an atomic operation, and `write` on a descriptor
+    // that the `Arc` keeps open. It takes no lock, allocates nothing and cannot panic: the shift is by at most 63, because a `Signal` is 1
+    // to 64. The `Arc` is released by `unregister`, on a normal thread, which waits until no handler uses the action.
     unsafe { signal_hook_registry::register(signal.as_raw(), move || pending.note(signal)) }
 }
 
 const NUMBER_MAX: i32 = u64::BITS as i32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_takes_its_handlers_with_it_c173() {
+        crate::run(async {
+            let signals = Signals::new([Signal::USER1, Signal::USER2]).unwrap();
+            let pending = signals.pending.clone();
+            assert_eq!(Arc::strong_count(&pending), 4);
+            drop(signals);
+            assert_eq!(Arc::strong_count(&pending), 1);
+        })
+        .unwrap();
+    }
+}

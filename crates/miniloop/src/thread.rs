@@ -8,9 +8,9 @@
 //!              Withdrawn
 //! ```
 //!
-//! This is the only file that starts threads. The queue between the two sides is `thread/jobs.rs`, an answer travels as a `reply.rs`. A call costs
-//! two allocations and three locks; answers ring the loop at most once per sleep, however many come. The state is made, used and dropped
-//! on the worker's thread, so it need not be `Send`: a database connection, an open log.
+//! This is the only file that starts threads. The queue between the two sides is `thread/jobs.rs`, an answer travels as a `reply.rs`. A
+//! call costs two allocations and three locks; answers ring the loop at most once per sleep, however many come. The state is made, used and
+//! dropped on the worker's thread, so it need not be `Send`: a database connection, an open log.
 
 mod error;
 mod jobs;
@@ -133,11 +133,12 @@ impl<S: 'static> Worker<S> {
     /// Submits a job, and gives a future for its result. The job is in the queue from now on, whether or not the future is polled.
     ///
     /// # Cancellation
-    /// Dropping the future withdraws the job if it has not started. If it has, it runs to its end and its result is dropped, on the worker's thread.
+    /// Dropping the future withdraws the job if it has not started. If it has, it runs to its end and its result is dropped, on the
+    /// worker's thread.
     #[doc(alias = "run_in_executor")]
     pub fn call<R: Send + 'static>(&self, job: impl FnOnce(&mut S) -> R + Send + 'static) -> Call<S, R> {
-        // The queue is as long as there are callers waiting in it, so they are its bound: whether a caller waits for room or in the queue is
-        // the same to everybody.
+        // The queue is as long as there are callers waiting in it, so they are its bound: whether a caller waits for room or in the queue
+        // is the same to everybody.
         self.submit(job, usize::MAX).unwrap_or_else(|Full { .. }| unreachable!("a queue without a bound is not full"))
     }
 
@@ -176,10 +177,10 @@ impl<S: 'static> Worker<S> {
     pub async fn close(self) -> Result<(), WorkerGone> {
         self.jobs.close();
         let _in_flight = in_flight();
-        match poll_fn(|cx| self.ended.poll(cx)).await {
-            Some(Err(reason)) => Err(WorkerGone::before(self.name.clone(), reason)),
-            _ => Ok(()),
-        }
+        let Some(ended) = poll_fn(|cx| self.ended.poll(cx)).await else {
+            unreachable!("the thread tells how it ended, whatever its jobs do")
+        };
+        ended.map_err(|reason| WorkerGone::before(self.name.clone(), reason))
     }
 }
 

@@ -248,7 +248,8 @@ fn submit(jobs: &Jobs<Vec<usize>>, number: usize) -> (Option<Ticket>, Receiver<u
     let (sender, answer) = reply();
     let job = move |done: &mut Vec<usize>| {
         done.push(number);
-        drop(sender.send(number));
+        // Nobody may be waiting any more.
+        let _ = sender.send(number);
         None
     };
     (jobs.push(Box::new(job), usize::MAX).ok(), answer)
@@ -262,12 +263,15 @@ fn a_worker_runs_all_jobs_in_order_answers_each_and_ends_when_closed() {
             let jobs = jobs.clone();
             thread::spawn(move || work(&jobs))
         };
+        // The worker may be waiting when it comes: nothing else will wake it.
         let (_, first) = submit(&jobs, 1);
+        assert_eq!(receive(&first), Some(1));
         let (_, second) = submit(&jobs, 2);
+        let (_, third) = submit(&jobs, 3);
         jobs.close();
-        assert_eq!((receive(&first), receive(&second)), (Some(1), Some(2)));
-        assert_eq!(worker.join().unwrap(), [1, 2]);
-        assert!(submit(&jobs, 3).0.is_none());
+        assert_eq!((receive(&second), receive(&third)), (Some(2), Some(3)));
+        assert_eq!(worker.join().unwrap(), [1, 2, 3]);
+        assert!(submit(&jobs, 4).0.is_none());
     });
 }
 

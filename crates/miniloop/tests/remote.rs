@@ -144,7 +144,7 @@ fn a_virtual_clock_waits_for_a_task_of_another_loop() {
         event_loop.run_forever().unwrap();
     });
     let remote = remote.recv().unwrap();
-    let mut event_loop = EventLoop::builder().clock(&VirtualClock::jumping()).build().unwrap();
+    let mut event_loop = EventLoop::builder().clock(VirtualClock::jumping()).build().unwrap();
     // A clock that does not wait finds nothing that could ever happen.
     let result = event_loop.run_until_complete(async {
         let mut task = remote.spawn(async || 42).unwrap();

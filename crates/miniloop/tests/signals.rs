@@ -53,8 +53,8 @@ fn signals_that_wait_come_once_each_lowest_number_first() {
         let mut witness = Signals::new([Signal::WINDOW_CHANGE, Signal::HANGUP]).unwrap();
         for signal in [Named::WINCH, Named::HUP] {
             raise(signal);
-            // A signal may be delivered on another thread, at another time. Actions run in order of installation: what the second stream has
-            // seen, the first one has.
+            // A signal may be delivered on another thread, at another time. Actions run in order of installation: what the second stream
+            // has seen, the first one has.
             witness.recv().await.unwrap();
         }
         assert_eq!(signals.next().await, Some(Signal::HANGUP));

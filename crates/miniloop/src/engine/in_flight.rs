@@ -1,7 +1,7 @@
 //! Work that a loop has outside: while some is under way, its virtual clock must wait for the answer instead of jumping.
 //!
-//! Counted per loop, from submission until the answer has been read or nobody wants it any more. A guard may travel to another thread like the
-//! future that holds it; dropped there, it sends the loop a message.
+//! Counted per loop, from submission until the answer has been read or nobody wants it any more. A guard may travel to another thread like
+//! the future that holds it; dropped there, it sends the loop a message.
 
 use std::ops::ControlFlow;
 use std::panic::Location;

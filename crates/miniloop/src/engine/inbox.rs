@@ -1,7 +1,7 @@
 //! What other threads want of a loop: wakes and calls, in the order in which they came (O6).
 //!
-//! The loop knows nothing of the threads and the threads know of the loop only this. Its work is to let a loop sleep without losing a message
-//! and without paying for messages while it is awake:
+//! The loop knows nothing of the threads and the threads know of the loop only this. Its work is to let a loop sleep without losing a
+//! message and without paying for messages while it is awake:
 //!
 //! ```text
 //!            fall_asleep, no mail (the loop)
@@ -10,9 +10,9 @@
 //!     +---- wake_up (the loop), push: rings ---------+         close (the loop) leads from both to Closed, and nothing leads out
 //! ```
 //!
-//! `Asleep` means "and the inbox is empty": a loop falls asleep only after it has looked, under the lock, and the first message of a sleep rings
-//! and ends it. So there is one eventfd write per sleep at most and none while the loop is awake. A push costs the lock; the loop's question
-//! at each round, [`has_mail`](Inbox::has_mail), costs one plain load.
+//! `Asleep` means "and the inbox is empty": a loop falls asleep only after it has looked, under the lock, and the first message of a sleep
+//! rings and ends it. So there is one eventfd write per sleep at most and none while the loop is awake. A push costs the lock; the loop's
+//! question at each round, [`has_mail`](Inbox::has_mail), costs one plain load.
 //!
 //! Messages own user values, and a user's destructor may do anything, push again for instance. So no message is ever dropped in here: each
 //! one goes to its loop or back to its sender. `tests/loom.rs` proves these claims on this very file. Next: `registry.rs`, which finds the
@@ -93,7 +93,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Whether there is something to drain. For the loop while it is awake: a message that is missed here is found when the loop falls asleep.
+    /// Whether there is something to drain. For the loop while it is awake: a message that is missed here is found when the loop falls
+    /// asleep.
     pub(crate) fn has_mail(&self) -> bool {
         // Relaxed: what follows from "yes" is taken under the lock.
         self.mail.load(Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! The jobs that wait for a worker thread, in the order in which they were submitted.
 //!
-//! One lock and one condition variable between the loop's thread, which adds and withdraws, and the worker, which takes. A withdrawn job leaves
-//! no trace, so the queue is never longer than there are callers who wait for an answer. Jobs own user values: none is dropped in here, each
-//! one goes to the worker or back. `tests/loom.rs` builds this file again.
+//! One lock and one condition variable between the loop's thread, which adds and withdraws, and the worker, which takes. A withdrawn job
+//! leaves no trace, so the queue is never longer than there are callers who wait for an answer. Jobs own user values: none is dropped in
+//! here, each one goes to the worker or back. `tests/loom.rs` builds this file again.
 
 use std::collections::VecDeque;
 use std::mem;

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use crate::config::WORKER_QUEUE_LEN;
@@ -174,7 +176,7 @@ fn a_late_result_is_dropped_when_nobody_waits_c175_b21() {
 }
 
 #[test]
-fn a_panic_reaches_its_caller_after_the_state_is_dropped_and_ends_the_worker() {
+fn a_panic_reaches_its_caller_and_ends_the_worker() {
     run(async {
         let (worker, steps_of) = log_worker();
         let (_holding, release, _started) = hold(&worker);
@@ -182,7 +184,6 @@ fn a_panic_reaches_its_caller_after_the_state_is_dropped_and_ends_the_worker() {
         let queued = worker.call(|log| log.write("never"));
         release.send(()).unwrap();
         let error: WorkerGone = panics.await.map(|(): ()| ()).unwrap_err();
-        assert_eq!(steps(&steps_of), ["dropped"]);
         assert_eq!(error.to_string(), "this job panicked, and worker `log` has ended with it: disk is gone");
         assert_eq!(error.into_panic().unwrap().downcast_ref(), Some(&"disk is gone"));
         let gone = "worker `log` has ended: an earlier job panicked: disk is gone; make a new one";
@@ -194,6 +195,27 @@ fn a_panic_reaches_its_caller_after_the_state_is_dropped_and_ends_the_worker() {
         assert_eq!(worker.close().await.unwrap_err().to_string(), gone);
         assert_eq!(steps(&steps_of), ["dropped"]);
     });
+}
+
+#[test]
+fn a_panic_is_told_once_the_state_is_dropped_and_before_those_behind_it_are_told() {
+    struct Note(&'static str, Steps);
+    impl Wake for Note {
+        fn wake(self: Arc<Self>) {
+            self.1.lock().unwrap().push(self.0.to_owned());
+        }
+    }
+    let (worker, steps_of) = log_worker();
+    let (_holding, release, _started) = hold(&worker);
+    let mut panics = worker.call(|_| -> () { panic!("disk is gone") });
+    let mut queued = worker.call(|_| ());
+    for (call, name) in [(&mut panics as &mut (dyn Future<Output = _> + Unpin), "told"), (&mut queued, "told, too")] {
+        let waker = Waker::from(Arc::new(Note(name, steps_of.clone())));
+        assert!(Pin::new(call).poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    release.send(()).unwrap();
+    drop(worker);
+    assert_eq!(steps(&steps_of), ["dropped", "told", "told, too"]);
 }
 
 #[test]
@@ -288,7 +310,7 @@ fn many_answers_to_a_sleeping_loop_are_one_ring_in_order() {
 
 #[test]
 fn a_virtual_clock_knows_of_a_job_from_its_call_until_its_answer_or_its_end() {
-    let mut event_loop = EventLoop::builder().clock(&VirtualClock::jumping()).build().unwrap();
+    let mut event_loop = EventLoop::builder().clock(VirtualClock::jumping()).build().unwrap();
     let in_flight = {
         let core = event_loop.handle().core.clone();
         move || core.jobs_in_flight.get()
