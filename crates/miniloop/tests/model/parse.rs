@@ -35,6 +35,13 @@ impl Program {
     }
 }
 
+impl Step {
+    /// The step that prints as `line`.
+    pub(crate) fn parse(line: &str) -> Self {
+        Words::of(&line.replace(';', " ")).step()
+    }
+}
+
 struct Words<'a>(std::iter::Peekable<SplitWhitespace<'a>>);
 
 impl<'a> Words<'a> {
@@ -87,6 +94,7 @@ impl<'a> Words<'a> {
             "spawn" => Act::Spawn(self.task_body()),
             "detach" => Act::Detach(self.nth("task").expect("a task")),
             "wake" => Act::Wake(self.nth("task").expect("a task")),
+            "wake_from_thread" => Act::WakeFromThread(self.nth("task").expect("a task")),
             "promise" => Act::NewPromise,
             "advance" => Act::Advance(self.number()),
             "stop" => Act::Stop,
@@ -158,12 +166,19 @@ impl<'a> Words<'a> {
 
     fn body(&mut self) -> Body {
         let (acts, ending) = self.list(Self::act);
-        Body { acts, ending }
+        Body { acts, ending, on_drop: self.on_drop() }
     }
 
     fn task_body(&mut self) -> TaskBody {
         let (steps, ending) = self.list(Self::task_step);
-        TaskBody { steps, ending }
+        TaskBody { steps, ending, on_drop: self.on_drop() }
+    }
+
+    fn on_drop(&mut self) -> Vec<Act> {
+        match self.0.next_if_eq(&"dropped") {
+            Some(_) => self.list(Self::act).0,
+            None => Vec::new(),
+        }
     }
 
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> T) -> (Vec<T>, Ending) {

@@ -1,7 +1,7 @@
 //! Random programs as data: what callbacks, tasks and the host do, as a tree that both the reference model and the real loop can play.
 //!
-//! It must not know either of them. A program names earlier things by their distance from the newest (`task[-1]`), so every program is
-//! meaningful however proptest shrinks it; where there is no such thing, the step does nothing. Programs are finite trees: each of them ends.
+//! It must not know either of them. A program names earlier things by their distance from the newest (`task[-1]`), so every program
+//! means something however proptest shrinks it; where there is no such thing, the step does nothing. Programs are finite trees: each ends.
 //! Read next: `reference.rs`.
 
 use std::fmt;
@@ -83,6 +83,8 @@ pub(crate) enum Act {
     SharePromise(Nth),
     /// Wakes the task through the waker of its last poll, which may be stale by now.
     Wake(Nth),
+    /// The same from another thread, through the inbox.
+    WakeFromThread(Nth),
     /// `Remote::call_soon`: work for the inbox.
     Remote(Body),
     Advance(Ms),
@@ -98,13 +100,17 @@ pub(crate) enum Act {
 pub(crate) struct Body {
     pub(crate) acts: Vec<Act>,
     pub(crate) ending: Ending,
+    /// What the destructor does, if the callback is dropped without having run (or stops repeating).
+    pub(crate) on_drop: Vec<Act>,
 }
 
 /// A task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TaskBody {
     pub(crate) steps: Vec<TaskStep>,
     pub(crate) ending: Ending,
+    /// What the destructor of the future does.
+    pub(crate) on_drop: Vec<Act>,
 }
 
 /// One step of a task.
@@ -127,8 +133,9 @@ pub(crate) enum Wait {
 }
 
 /// How a callback or a task ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
+    #[default]
     Return,
     Fail,
     Panic,
@@ -152,12 +159,8 @@ impl Program {
         let clock = prop_oneof![Just(ClockKind::Manual), Just(ClockKind::Jumping)];
         let jobs_per_poll = prop_oneof![Just(1_usize), Just(2), Just(64)];
         let end = prop_oneof![3 => Just(End::Close), 1 => Just(End::Shutdown)];
-        (clock, jobs_per_poll, vec(step(), 2..10), end).prop_map(|(clock, jobs_per_poll, steps, end)| Self {
-            clock,
-            jobs_per_poll,
-            steps,
-            end,
-        })
+        let steps = vec(prop_oneof![4 => vec(step(), 1..3), 1 => scene()], 1..8).prop_map(|parts| parts.concat());
+        (clock, jobs_per_poll, steps, end).prop_map(|(clock, jobs_per_poll, steps, end)| Self { clock, jobs_per_poll, steps, end })
     }
 }
 
@@ -167,10 +170,79 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::RunOnce),
         4 => Just(Step::RunReady),
         2 => Just(Step::RunForever),
-        2 => task_body(DEPTH_MAX).prop_map(Step::RunUntilComplete),
+        2 => main_body().prop_map(Step::RunUntilComplete),
         1 => Just(Step::NextTimeout),
     ]
 }
+
+/// A main future that panics leaves the round unfinished and is tested by hand.
+fn main_body() -> impl Strategy<Value = TaskBody> {
+    task_body(DEPTH_MAX).prop_map(|body| if body.ending == Ending::Panic { TaskBody { ending: Ending::Fail, ..body } } else { body })
+}
+
+/// A part of a scene in which several things meet: chance alone would seldom let three tasks wait for one promise.
+fn scene() -> impl Strategy<Value = Vec<Step>> {
+    let scenes = SCENES.map(|scene| scene.lines().map(|line| Step::parse(line.trim())).collect::<Vec<_>>());
+    prop::sample::select(scenes.to_vec()).prop_flat_map(|scene| {
+        let len = scene.len();
+        prop::sample::subsequence(scene, len * 2 / 3..=len)
+    })
+}
+
+/// Each shows what one rule is about, in the text form that programs print.
+const SCENES: [&str; 5] = [
+    // O8: waiters of a promise, one of which is polled in between.
+    "promise
+     share promise[-1]
+     spawn { await promise[-1] }
+     on_done promise[-1] { }
+     spawn { timeout 3 promise[-1] }
+     spawn { await promise[-1]; await yield }
+     run_ready
+     wake task[-3]
+     wake_from_thread task[-2]
+     run_ready
+     cancel task[-1]
+     resolve promise[-1] Ok(1)
+     run_ready",
+    // O8: the same with a task.
+    "spawn { await yield; await sleep 2 }
+     share task[-1]
+     spawn { await task[-3] }
+     spawn { await task[-3] }
+     on_done task[-3] { stop }
+     run_ready
+     wake task[-2]
+     run_ready
+     advance 2
+     run_forever",
+    // O3: everything at one poll.
+    "add_reader
+     call_later 1 { call_later 0 { } }
+     remote call_soon { write pipe }
+     spawn { await sleep 1 }
+     write pipe
+     advance 1
+     call_soon { remote call_soon { } }
+     run_once",
+    // O5: one task, many wakes.
+    "spawn { wake task[-1]; await yield; wake task[-1]; wake_from_thread task[-1]; await sleep 2; await sleep 2 }
+     run_ready
+     wake task[-1]
+     wake_from_thread task[-1]
+     wake task[-1]
+     run_ready
+     advance 2
+     wake task[-1]
+     run_ready",
+    // O6 and jobs_per_poll: others write while the loop is busy.
+    "add_reader
+     remote call_soon { remote call_soon { } }
+     call_soon { write pipe; remote call_soon { } }
+     chain 3 { wake_from_thread task[-1]; remote call_soon { }; write pipe }
+     chain 64 { stop }
+     run_forever",
+];
 
 fn act(depth: u32) -> BoxedStrategy<Act> {
     let plain = prop_oneof![
@@ -179,12 +251,13 @@ fn act(depth: u32) -> BoxedStrategy<Act> {
         1 => nth().prop_map(Act::DropTask),
         1 => nth().prop_map(Act::Detach),
         2 => nth().prop_map(Act::ShareTask),
-        2 => Just(Act::NewPromise),
+        3 => Just(Act::NewPromise),
         3 => (nth(), value()).prop_map(|(nth, value)| Act::Resolve(nth, value)),
         1 => nth().prop_map(Act::DropResolver),
         1 => nth().prop_map(Act::DropPromise),
         2 => nth().prop_map(Act::SharePromise),
         3 => nth().prop_map(Act::Wake),
+        1 => nth().prop_map(Act::WakeFromThread),
         2 => ms().prop_map(Act::Advance),
         1 => Just(Act::Stop),
         1 => Just(Act::AddReader),
@@ -212,7 +285,7 @@ fn act(depth: u32) -> BoxedStrategy<Act> {
 }
 
 fn body(depth: u32) -> impl Strategy<Value = Body> {
-    (vec(act(depth), 0..4), ending()).prop_map(|(acts, ending)| Body { acts, ending })
+    (vec(act(depth), 0..4), ending(), on_drop(depth)).prop_map(|(acts, ending, on_drop)| Body { acts, ending, on_drop })
 }
 
 fn task_body(depth: u32) -> impl Strategy<Value = TaskBody> {
@@ -221,7 +294,12 @@ fn task_body(depth: u32) -> impl Strategy<Value = TaskBody> {
         4 => wait().prop_map(TaskStep::Await),
         1 => (1..6_u64, wait()).prop_map(|(limit, wait)| TaskStep::Timeout(limit, wait)),
     ];
-    (vec(step, 0..5), ending()).prop_map(|(steps, ending)| TaskBody { steps, ending })
+    (vec(step, 0..5), ending(), on_drop(depth)).prop_map(|(steps, ending, on_drop)| TaskBody { steps, ending, on_drop })
+}
+
+/// Mostly nothing; what there is, is simple.
+fn on_drop(depth: u32) -> impl Strategy<Value = Vec<Act>> {
+    prop_oneof![9 => Just(Vec::new()), 1 => vec(act(depth.min(1)), 1..3)]
 }
 
 fn wait() -> impl Strategy<Value = Wait> {
@@ -298,6 +376,7 @@ impl fmt::Display for Act {
             Self::OnPromiseDone(nth, body) => write!(f, "on_done promise{} {body}", Back(*nth)),
             Self::SharePromise(nth) => write!(f, "share promise{}", Back(*nth)),
             Self::Wake(nth) => write!(f, "wake task{}", Back(*nth)),
+            Self::WakeFromThread(nth) => write!(f, "wake_from_thread task{}", Back(*nth)),
             Self::Remote(body) => write!(f, "remote call_soon {body}"),
             Self::Advance(ms) => write!(f, "advance {ms}"),
             Self::Stop => write!(f, "stop"),
@@ -310,13 +389,13 @@ impl fmt::Display for Act {
 
 impl fmt::Display for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        list(f, &self.acts, self.ending)
+        list(f, &self.acts, self.ending, &self.on_drop)
     }
 }
 
 impl fmt::Display for TaskBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        list(f, &self.steps, self.ending)
+        list(f, &self.steps, self.ending, &self.on_drop)
     }
 }
 
@@ -351,14 +430,21 @@ impl fmt::Display for Back {
     }
 }
 
-fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], ending: Ending) -> fmt::Result {
+fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], ending: Ending, on_drop: &[Act]) -> fmt::Result {
     write!(f, "{{ ")?;
     for item in items {
         write!(f, "{item}; ")?;
     }
-    match ending {
-        Ending::Return => write!(f, "}}"),
-        Ending::Fail => write!(f, "fail }}"),
-        Ending::Panic => write!(f, "panic }}"),
+    f.write_str(match ending {
+        Ending::Return => "}",
+        Ending::Fail => "fail }",
+        Ending::Panic => "panic }",
+    })?;
+    match on_drop {
+        [] => Ok(()),
+        acts => {
+            f.write_str(" dropped ")?;
+            list(f, acts, Ending::Return, &[])
+        }
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! It must not know the real loop: it was written from the rules, and where a test finds the two apart, the text of the rules decides.
 //! It costs what it costs. A task is its list of steps and a position; time is a number; a program played here gives a list of lines,
-//! the trace, which the real loop must give too. Read next: `real.rs`.
+//! the trace, which the real loop must give too. Read next: `reference_jobs.rs`, then `reference_completion.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::program::{Body, ClockKind, End, Ending, Ms, Program, Step, TaskStep};
+use super::program::{ClockKind, End, Ms, Program, Step};
+use super::reference_completion::{Completion, Source};
+use super::reference_jobs::{Callback, Task};
 
 /// Plays the program on the reference loop and returns the trace.
 pub(crate) fn play(program: &Program) -> Vec<String> {
-    let mut model = Model::new(program.clock, program.jobs_per_poll);
+    let mut model = Model { clock: Some(program.clock), jobs_per_poll: program.jobs_per_poll, ..Model::default() };
     for step in &program.steps {
         model.host(step);
     }
@@ -18,34 +20,38 @@ pub(crate) fn play(program: &Program) -> Vec<String> {
     model.trace
 }
 
+#[derive(Default)]
 pub(super) struct Model {
-    pub(super) clock: ClockKind,
-    pub(super) jobs_per_poll: usize,
+    clock: Option<ClockKind>,
+    jobs_per_poll: usize,
     pub(super) now: Ms,
-    pub(super) trace: Vec<String>,
+    trace: Vec<String>,
     /// O1: one queue, first in, first out, callbacks and tasks together.
     pub(super) ready: VecDeque<Job>,
     /// O6: what other threads sent, in arrival order.
-    pub(super) inbox: Vec<usize>,
+    pub(super) inbox: Vec<Wake>,
     /// O7: by deadline, then by creation.
-    pub(super) timers: BTreeMap<TimerKey, Fire>,
+    pub(super) timers: BTreeMap<TimerKey, Wake>,
     pub(super) timers_created: u64,
     pub(super) callbacks: Vec<Callback>,
-    /// The callbacks that somebody may still cancel.
+    /// The callbacks that the program can cancel.
     pub(super) handles: Vec<usize>,
     pub(super) tasks: Vec<Task>,
-    /// The tasks whose handles the program holds or held, oldest first: all but the main futures.
+    /// The tasks whose handles the program was given: all but the main futures.
     pub(super) spawned: Vec<usize>,
-    pub(super) promises: Vec<Promise>,
+    pub(super) promises: Vec<Completion>,
     pub(super) reader: Option<usize>,
     pub(super) readers_created: usize,
     pub(super) pipe_readable: bool,
     pub(super) stop: bool,
     /// The next round begins with a poll, whatever the count.
     pub(super) poll_next: bool,
+    pub(super) main_panicked: bool,
+    pub(super) shutting_down: bool,
     pub(super) closing: bool,
 }
 
+#[derive(PartialEq, Eq)]
 pub(super) enum Job {
     Callback(usize),
     Task(usize),
@@ -53,176 +59,125 @@ pub(super) enum Job {
     Report(String),
 }
 
-pub(super) type TimerKey = (Ms, u64);
-
+/// What a timer, another thread or a completion brings into the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fire {
+pub(super) enum Wake {
     Callback(usize),
     Task(usize),
 }
 
-pub(super) struct Callback {
-    pub(super) body: Body,
-    /// Run, cancelled or broken off: its entry in the queue is skipped.
-    pub(super) over: bool,
-    pub(super) timer: Option<TimerKey>,
-    /// The period and how many runs are left.
-    pub(super) repeat: Option<(Ms, u8)>,
-    pub(super) chain_left: u8,
-    /// What `on_done` passes to it.
-    pub(super) argument: Option<String>,
-}
-
-pub(super) struct Task {
-    pub(super) steps: Vec<TaskStep>,
-    pub(super) next_step: usize,
-    pub(super) ending: Ending,
-    pub(super) waiting: Option<Waiting>,
-    pub(super) queued: bool,
-    pub(super) cancelled: bool,
-    pub(super) polled: bool,
-    pub(super) outcome: Option<&'static str>,
-    pub(super) reader: Reader,
-    pub(super) waiters: Vec<Fire>,
-}
-
-pub(super) struct Promise {
-    pub(super) has_resolver: bool,
-    pub(super) value: Option<String>,
-    pub(super) reader: Reader,
-    pub(super) waiters: Vec<Fire>,
-}
-
-/// Who reads the value of a task or a promise.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reader {
-    /// The program holds the handle.
-    Held,
-    /// The handle was moved into an await or given to `on_done`.
-    Moved,
-    Shared,
-    /// `detach`: failures go to `on_error`.
-    Loop,
-    Dropped,
-}
-
-/// What a suspended task waits for, and the limit that a `timeout` set.
-pub(super) struct Waiting {
-    /// The duration, and the timer once it is armed.
-    pub(super) limit: Option<(Ms, Option<TimerKey>)>,
-    pub(super) inner: Inner,
-}
-
-pub(super) enum Inner {
-    Yield { polled: bool },
-    Sleep(TimerKey),
-    Promise(usize),
-    Task(usize),
-    Receive(u16),
-}
+/// The deadline, then the order of creation.
+pub(super) type TimerKey = (Ms, u64);
 
 impl Model {
-    fn new(clock: ClockKind, jobs_per_poll: usize) -> Self {
-        Self {
-            clock,
-            jobs_per_poll,
-            now: 0,
-            trace: Vec::new(),
-            ready: VecDeque::new(),
-            inbox: Vec::new(),
-            timers: BTreeMap::new(),
-            timers_created: 0,
-            callbacks: Vec::new(),
-            handles: Vec::new(),
-            tasks: Vec::new(),
-            spawned: Vec::new(),
-            promises: Vec::new(),
-            reader: None,
-            readers_created: 0,
-            pipe_readable: false,
-            stop: false,
-            poll_next: false,
-            closing: false,
-        }
-    }
-
     pub(super) fn say(&mut self, line: impl Into<String>) {
         self.trace.push(line.into());
     }
 
+    pub(super) fn wake(&mut self, wake: Wake) {
+        match wake {
+            Wake::Callback(id) => self.ready.push_back(Job::Callback(id)),
+            Wake::Task(id) => self.wake_task(id),
+        }
+    }
+
     fn poll(&mut self, may_wait: bool) -> Result<(), &'static str> {
         self.poll_next = false;
+        self.forget_stale_wakes();
         let readable = self.pipe_readable && self.reader.is_some();
         let earliest = self.timers.keys().next().map(|&(deadline, _)| deadline);
         let idle = self.ready.is_empty() && self.inbox.is_empty() && !self.stop && !readable && earliest.is_none_or(|at| at > self.now);
         if may_wait && idle {
-            match (self.clock, earliest) {
-                (ClockKind::Jumping, Some(deadline)) => self.now = deadline,
+            match earliest {
+                Some(deadline) if self.clock == Some(ClockKind::Jumping) => self.now = deadline,
                 _ => return Err("deadlock"),
             }
         }
         // O3: already ready, then I/O, then other threads, then due timers.
-        if let Some(reader) = self.reader.filter(|_| readable) {
+        if let Some(reader) = self.reader.filter(|_| readable)
+            && !self.ready.contains(&Job::Reader(reader))
+        {
             self.ready.push_back(Job::Reader(reader));
         }
         self.join_inbox();
-        while let Some(entry) = self.timers.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            match entry.remove() {
-                Fire::Callback(id) => self.ready.push_back(Job::Callback(id)),
-                Fire::Task(id) => self.wake(id),
-            }
+        while let Some(due) = self.timers.first_entry().filter(|timer| timer.key().0 <= self.now) {
+            let wake = due.remove();
+            self.wake(wake);
         }
         Ok(())
     }
 
     fn join_inbox(&mut self) {
-        self.ready.extend(self.inbox.drain(..).map(Job::Callback));
+        for wake in std::mem::take(&mut self.inbox) {
+            self.wake(wake);
+        }
     }
 
-    /// O2: what the jobs add waits for the next round.
+    /// A wake for a task that has ended is nothing, wherever it stands.
+    fn forget_stale_wakes(&mut self) {
+        self.inbox.retain(|wake| !matches!(*wake, Wake::Task(id) if self.tasks[id].completion.value.is_some()));
+    }
+
+    /// O2: what the jobs add waits for the next round. Returns how many have run; what is skipped has not.
     fn round(&mut self) -> usize {
         let snapshot = self.ready.len();
+        let mut jobs_run = 0;
         for _ in 0..snapshot {
-            match self.ready.pop_front() {
-                Some(Job::Callback(id)) => self.run_callback(id),
-                Some(Job::Task(id)) => self.run_task(id),
-                Some(Job::Reader(id)) if self.reader == Some(id) => {
+            let Some(job) = self.ready.pop_front() else { break };
+            jobs_run += usize::from(self.run(job));
+            // A panic of the main future leaves the loop as it is.
+            if self.main_panicked {
+                break;
+            }
+        }
+        jobs_run
+    }
+
+    fn run(&mut self, job: Job) -> bool {
+        match job {
+            Job::Callback(id) => self.run_callback(id),
+            Job::Task(id) => self.run_task(id),
+            Job::Reader(id) => {
+                let watching = self.reader == Some(id);
+                if watching {
                     self.pipe_readable = false;
                     self.say(format!("reader {id} at {}", self.now));
                 }
-                Some(Job::Report(report)) => self.say(report),
-                Some(Job::Reader(_)) | None => {}
+                watching
+            }
+            Job::Report(report) => {
+                self.say(report);
+                true
             }
         }
-        snapshot
     }
 
-    fn turn(&mut self) -> Result<(), &'static str> {
-        self.poll(true)?;
-        let mut jobs_run = self.round();
-        while !self.ready.is_empty() && jobs_run < self.jobs_per_poll && !self.poll_next && !self.stop {
-            self.join_inbox();
-            jobs_run += self.round();
-        }
-        Ok(())
-    }
-
-    fn run_until(&mut self, main: Option<usize>) -> &'static str {
+    /// Turns until `main` is done or `stop` was asked: a poll, then rounds. The round in which it happens is the last.
+    fn run_until(&mut self, main: Option<usize>) -> String {
+        let value = |model: &Self| model.tasks[main?].completion.value.clone();
         let end = loop {
-            if let Err(error) = self.turn() {
-                break error;
+            if let Err(error) = self.poll(true) {
+                break error.to_owned();
             }
-            if let Some(outcome) = main.and_then(|id| self.tasks[id].outcome) {
-                break outcome;
+            let mut jobs_run = self.round();
+            while value(self).is_none() && !self.stop && !self.ready.is_empty() && jobs_run < self.jobs_per_poll && !self.poll_next {
+                self.join_inbox();
+                jobs_run += self.round();
             }
-            if self.stop {
-                break "stopped";
+            match value(self) {
+                Some(value) => break value,
+                None if self.stop => break "stopped".to_owned(),
+                None => {}
             }
         };
         self.stop = false;
-        if let Some(id) = main.filter(|&id| self.tasks[id].outcome.is_none()) {
+        self.main_panicked = false;
+        if let Some(id) = main {
+            // The main future belongs to run_until_complete, not to the loop.
+            self.drop_future(id);
             self.finish(id, "cancelled");
         }
+        self.join_inbox();
         end
     }
 
@@ -230,21 +185,26 @@ impl Model {
         match step {
             Step::Do(act) => self.act(act),
             Step::RunOnce | Step::RunReady => {
-                let may_wait = matches!(step, Step::RunOnce);
-                let result = self.poll(may_wait).map(|()| self.round());
-                self.say(format!("run: {}", result.err().unwrap_or("ok")));
+                // With nothing to wait for, run_once returns at once.
+                if self.poll(matches!(step, Step::RunOnce)).is_ok() {
+                    self.round();
+                }
+                self.join_inbox();
+                self.say("run: ok");
             }
             Step::RunForever => {
                 let end = self.run_until(None);
                 self.say(format!("run_forever: {end}"));
             }
             Step::RunUntilComplete(body) => {
-                let main = self.new_task(body, Reader::Moved);
+                let main = self.new_task(body);
+                self.tasks[main].is_main = true;
                 let end = self.run_until(Some(main));
                 self.say(format!("run_until_complete: {end}"));
             }
             Step::NextTimeout => {
-                let busy = !self.ready.is_empty() || !self.inbox.is_empty() || self.stop;
+                // The inbox makes the descriptor readable instead.
+                let busy = !self.ready.is_empty() || self.stop;
                 let earliest = self.timers.keys().next().map(|&(deadline, _)| deadline.saturating_sub(self.now));
                 let timeout = if busy { Some(0) } else { earliest };
                 self.say(format!("next_timeout: {timeout:?}"));
@@ -252,38 +212,45 @@ impl Model {
         }
     }
 
-    /// O9: the tasks newest first, then callbacks and timers, then the reports.
     fn end(&mut self, end: End) {
         if let End::Shutdown = end {
-            for id in 0..self.tasks.len() {
-                self.cancel_task(id);
-            }
-            while self.tasks.iter().any(|task| task.outcome.is_none()) && self.turn().is_ok() {}
+            self.shut_down();
         }
         self.say("close");
-        self.closing = true;
+        self.close();
+        self.say("closed");
+    }
+
+    /// All tasks are cancelled, newest first, new ones as they are spawned, and the loop turns until none is left.
+    fn shut_down(&mut self) {
+        self.shutting_down = true;
         for id in (0..self.tasks.len()).rev() {
-            if self.tasks[id].outcome.is_none() {
-                self.finish(id, "cancelled");
-            }
+            self.cancel(Source::Task(id));
         }
-        self.join_inbox();
-        let timers = std::mem::take(&mut self.timers);
-        let fired = timers.into_values().map(|fire| match fire {
-            Fire::Callback(id) => Job::Callback(id),
-            Fire::Task(id) => Job::Task(id),
-        });
-        let left: Vec<Job> = self.ready.drain(..).chain(fired).collect();
-        for job in &left {
-            if let Job::Callback(id) = *job {
+        while self.tasks.iter().any(|task| task.completion.value.is_none()) {
+            if let Err(error) = self.poll(true) {
+                return self.say(error);
+            }
+            self.round();
+        }
+    }
+
+    /// O9: the inbox, the tasks newest first, then callbacks and timers, then the reports.
+    fn close(&mut self) {
+        self.closing = true;
+        for wake in std::mem::take(&mut self.inbox) {
+            if let Wake::Callback(id) = wake {
                 self.drop_callback(id);
             }
         }
-        for job in left {
-            if let Job::Report(report) = job {
-                self.say(report);
-            }
+        for id in (0..self.tasks.len()).rev() {
+            self.finish(id, "cancelled");
         }
-        self.say("closed");
+        // In which order the callbacks go is not promised: `compare.rs` sorts them.
+        for id in 0..self.callbacks.len() {
+            self.drop_callback(id);
+        }
+        let reports = self.ready.drain(..).filter_map(|job| if let Job::Report(report) = job { Some(report) } else { None });
+        self.trace.extend(reports);
     }
 }
