@@ -124,10 +124,10 @@ fn a_remote_task_is_cancelled_when_its_handle_is_dropped() {
 fn a_remote_task_ends_as_cancelled_when_its_loop_closes() {
     let mut event_loop = EventLoop::new().unwrap();
     let remote = event_loop.handle().remote();
-    let started = remote.spawn(|| std::future::pending::<()>()).unwrap();
+    let started = remote.spawn(std::future::pending::<()>).unwrap();
     event_loop.run_ready().unwrap();
     event_loop.run_ready().unwrap();
-    let queued = remote.spawn(|| std::future::pending::<()>()).unwrap();
+    let queued = remote.spawn(std::future::pending::<()>).unwrap();
     let joins = thread::Builder::new().spawn(|| [started.join(), queued.join()]).unwrap();
     event_loop.close();
     assert!(joins.join().unwrap().iter().all(|result| result.as_ref().is_err_and(TaskError::is_cancelled)));
