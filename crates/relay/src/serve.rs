@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use miniloop::net::TcpListener;
-use miniloop::signal;
+use miniloop::signal::{Signal, Signals};
 use relay_core::{Hub, PeerLimits, Rate, Section, Settings};
 use tracing::{error, info, warn};
 
@@ -31,8 +31,10 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
         let listener = TcpListener::bind(options.listen).map_err(|error| cannot_listen(options.listen, &error))?;
         let preparer = log.preparer();
         let running = server::start(hub, listener, log, Some(preparer)).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
+        // Before the greeting, which tells whoever waits for it that the server can be stopped.
+        let signals = Signals::new([Signal::TERMINATE, Signal::INTERRUPT]).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
+        let signals = miniloop::spawn(stop_on_signals(signals, running.stopper()));
         greet(options, running.address(), connections_max());
-        let signals = miniloop::spawn(stop_on_signals(running.stopper()));
         let stop = running.serve().await;
         signals.cancel();
         Ok(stop)
@@ -50,14 +52,13 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
 }
 
 /// The first signal stops the server in order, the second one at once.
-async fn stop_on_signals(stopper: Stopper) {
-    if let Err(error) = signal::termination().await {
-        warn!(%error, "no signal can be received: only `kill -9` stops this server");
+async fn stop_on_signals(mut signals: Signals, stopper: Stopper) {
+    if signals.recv().await.is_err() {
         return;
     }
     info!("stopping: what was accepted is committed and sent first; a second signal stops at once");
     stopper.stop();
-    if signal::termination().await.is_ok() {
+    if signals.recv().await.is_ok() {
         warn!("stopped at once");
         std::process::exit(1);
     }
