@@ -2,7 +2,7 @@
 //!
 //! It must not know either of them. A program names earlier things by their distance from the newest (`task[-1]`), so every program
 //! means something however proptest shrinks it; where there is no such thing, the step does nothing. Programs are finite trees: each ends.
-//! Read next: `reference.rs`.
+//! Read next: `reference/mod.rs`.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! The reference loop's results: what tasks and promises have in common, from the first waiter to the last reader.
 //!
 //! O8 stands here: those who wait are told in the order in which they began to wait, through the queue. So does "failures never
-//! disappear": a failure that nobody can read any more becomes a report. Read with `reference.rs`.
+//! disappear": a failure that nobody can read any more becomes a report.
 
-use super::program::Body;
-use super::reference::{Model, Wake};
+use super::{Model, Wake};
+use crate::model::program::Body;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {

@@ -1,28 +1,31 @@
 //! The same programs on the real loop: the only file of the test that knows it.
 //!
 //! What a program makes is kept in tables, oldest first, so that a program finds the same thing here as in the model. Nothing is borrowed
-//! while user code runs or is dropped. Read after `reference.rs`, whose trace this one must equal.
+//! while user code runs or is dropped. Read after `reference`, whose trace this one must equal.
+
+mod jobs;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use miniloop::{
-    Abandoned, CallbackHandle, Elapsed, EventLoop, Instant, LoopError, LoopHandle, Promise, Remote, Resolver, Shared, Task, TaskError,
-    TimerHandle, VirtualClock, promise, sleep, sock_recv, timeout, yield_now,
+    Abandoned, CallbackHandle, EventLoop, Instant, LoopError, LoopHandle, Promise, Remote, Resolver, Shared, Task, TaskError, TimerHandle,
+    VirtualClock, promise,
 };
 
-use super::program::{Act, Body, ClockKind, End, Ending, Ms, Nth, Program, Step, TaskBody, TaskStep, Wait, pick};
+use jobs::{Callback, Parked, Player};
+
+use super::program::{Act, Body, ClockKind, End, Ending, Ms, Nth, Program, Step, TaskBody, pick};
 
 /// Plays the program on a loop of its own and returns the trace.
 pub(crate) fn play(program: &Program) -> Vec<String> {
@@ -85,6 +88,8 @@ enum Reader<Sole, T> {
     Gone,
 }
 
+type TaskReader = Reader<Task<Ended>, Result<Ended, TaskError>>;
+type PromiseReader = Reader<Promise<u8, Broken>, Result<u8, Broken>>;
 type Ended = Result<(), Failure>;
 
 /// An error whose `Debug` text, which reports carry, is the line of the trace.
@@ -424,165 +429,6 @@ impl<Sole: Future + Unpin, T: 'static> Reader<Sole, T> {
             Self::Shared(shared) => Self::Shared(shared.clone()),
             _ => std::mem::replace(self, Self::Gone),
         }
-    }
-}
-
-/// A callback; it tells when it is dropped without having run.
-struct Callback {
-    world: Rc<World>,
-    id: usize,
-    body: Body,
-    chain_left: u8,
-    repeats: bool,
-    started: Cell<bool>,
-}
-
-impl Callback {
-    fn run(&self, argument: &str) -> Ended {
-        self.started.set(true);
-        self.world.say(format!("callback {} at {}{argument}", self.id, self.world.now()));
-        if self.chain_left > 0 {
-            self.world.chain(self.chain_left - 1, &self.body);
-            return Ok(());
-        }
-        self.world.acts(&self.body.acts);
-        end(self.body.ending, &format!("callback {}", self.id))
-    }
-}
-
-impl Drop for Callback {
-    fn drop(&mut self) {
-        if self.repeats || !self.started.get() {
-            self.world.say(format!("drop callback {}", self.id));
-            if !self.world.closing.get() {
-                self.world.acts(&self.body.on_drop);
-            }
-        }
-    }
-}
-
-/// The number of a callback that waits on this thread, for a closure that must be `Send`.
-struct Parked(usize);
-
-thread_local! {
-    static PARKED: RefCell<BTreeMap<usize, Callback>> = const { RefCell::new(BTreeMap::new()) };
-}
-
-impl Parked {
-    fn new(callback: Callback) -> Self {
-        let id = callback.id;
-        PARKED.with_borrow_mut(|parked| parked.insert(id, callback));
-        Self(id)
-    }
-
-    fn run(&self) -> Ended {
-        let callback = PARKED.with_borrow_mut(|parked| parked.remove(&self.0));
-        callback.map_or(Ok(()), |callback| callback.run(""))
-    }
-}
-
-impl Drop for Parked {
-    fn drop(&mut self) {
-        drop(PARKED.with_borrow_mut(|parked| parked.remove(&self.0)));
-    }
-}
-
-/// A task that plays its steps.
-struct Player {
-    world: Rc<World>,
-    id: usize,
-    body: TaskBody,
-    next_step: usize,
-    waiting: Option<Pin<Box<dyn Future<Output = String>>>>,
-    waker: Rc<RefCell<Option<Waker>>>,
-}
-
-impl Future for Player {
-    type Output = Ended;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended> {
-        self.world.say(format!("poll task {} at {}", self.id, self.world.now()));
-        self.waker.replace(Some(context.waker().clone()));
-        loop {
-            if let Some(waiting) = &mut self.waiting {
-                let Poll::Ready(line) = waiting.as_mut().poll(context) else { return Poll::Pending };
-                self.waiting = None;
-                self.world.say(format!("task {}: {line}", self.id));
-            }
-            let step = self.body.steps.get(self.next_step).cloned();
-            self.next_step += 1;
-            match step {
-                Some(TaskStep::Do(act)) => self.world.act(&act),
-                Some(TaskStep::Await(wait)) => self.waiting = self.wait(&wait),
-                Some(TaskStep::Timeout(limit, wait)) => self.waiting = self.wait(&wait).map(|wait| limited(limit, wait)),
-                None => return Poll::Ready(end(self.body.ending, &format!("task {}", self.id))),
-            }
-        }
-    }
-}
-
-impl Player {
-    fn wait(&self, wait: &Wait) -> Option<Pin<Box<dyn Future<Output = String>>>> {
-        match *wait {
-            Wait::Yield => {
-                let yielded = yield_now();
-                Some(Box::pin(async move {
-                    yielded.await;
-                    "yielded".to_owned()
-                }))
-            }
-            Wait::Sleep(delay) => {
-                let slept = sleep(ms(delay));
-                Some(Box::pin(async move {
-                    slept.await;
-                    if delay == 0 { "yielded".to_owned() } else { "slept".to_owned() }
-                }))
-            }
-            Wait::Promise(nth) => match self.world.promise_to_read(nth)? {
-                (id, Reader::Sole(promise)) => Some(Box::pin(async move { promise_line(id, &promise.await) })),
-                (id, Reader::Shared(shared)) => Some(Box::pin(async move { promise_line(id, &*shared.await) })),
-                (_, Reader::Gone) => None,
-            },
-            Wait::Task(nth) => match self.world.task_to_read(nth, Some(self.id))? {
-                (id, Reader::Sole(task)) => Some(Box::pin(async move { task_line(id, &task.await) })),
-                (id, Reader::Shared(shared)) => Some(Box::pin(async move { task_line(id, &*shared.await) })),
-                (_, Reader::Gone) => None,
-            },
-            Wait::Receive(count) => {
-                let world = self.world.clone();
-                (&world.stream.1).write_all(&vec![0; usize::from(count)]).expect("room in the stream");
-                Some(Box::pin(async move {
-                    for _ in 0..count {
-                        sock_recv(&world.stream.0, &mut [0]).await.expect("a byte");
-                    }
-                    "received".to_owned()
-                }))
-            }
-        }
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        self.world.say(format!("drop task {}", self.id));
-        self.world.acts(&self.body.on_drop);
-    }
-}
-
-fn limited(limit: Ms, wait: Pin<Box<dyn Future<Output = String>>>) -> Pin<Box<dyn Future<Output = String>>> {
-    let limited = timeout(ms(limit), wait);
-    Box::pin(async move { limited.await.unwrap_or_else(|Elapsed| "elapsed".to_owned()) })
-}
-
-type TaskReader = Reader<Task<Ended>, Result<Ended, TaskError>>;
-type PromiseReader = Reader<Promise<u8, Broken>, Result<u8, Broken>>;
-
-fn end(ending: Ending, who: &str) -> Ended {
-    match ending {
-        Ending::Return => Ok(()),
-        Ending::Fail => Err(Failure(format!("{who} fails"))),
-        // Without the panic hook's message on standard error.
-        Ending::Panic => resume_unwind(Box::new(format!("{who} panics"))),
     }
 }
 

@@ -2,13 +2,18 @@
 //!
 //! It must not know the real loop: it was written from the rules, and where a test finds the two apart, the text of the rules decides.
 //! It costs what it costs. A task is its list of steps and a position; time is a number; a program played here gives a list of lines,
-//! the trace, which the real loop must give too. Read next: `reference_jobs.rs`, then `reference_completion.rs`.
+//! the trace, which the real loop must give too. Read next: `acts.rs`, `tasks.rs`, `completion.rs`.
+
+mod acts;
+mod tasks;
+mod completion;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::program::{ClockKind, End, Ms, Program, Step};
-use super::reference_completion::{Completion, Source};
-use super::reference_jobs::{Callback, Task};
+use acts::Callback;
+use completion::{Completion, Source};
+use tasks::Task;
 
 /// Plays the program on the reference loop and returns the trace.
 pub(crate) fn play(program: &Program) -> Vec<String> {
@@ -21,38 +26,38 @@ pub(crate) fn play(program: &Program) -> Vec<String> {
 }
 
 #[derive(Default)]
-pub(super) struct Model {
+struct Model {
     clock: Option<ClockKind>,
     jobs_per_poll: usize,
-    pub(super) now: Ms,
+    now: Ms,
     trace: Vec<String>,
     /// O1: one queue, first in, first out, callbacks and tasks together.
-    pub(super) ready: VecDeque<Job>,
+    ready: VecDeque<Job>,
     /// O6: what other threads sent, in arrival order.
-    pub(super) inbox: Vec<Wake>,
+    inbox: Vec<Wake>,
     /// O7: by deadline, then by creation.
-    pub(super) timers: BTreeMap<TimerKey, Wake>,
-    pub(super) timers_created: u64,
-    pub(super) callbacks: Vec<Callback>,
+    timers: BTreeMap<TimerKey, Wake>,
+    timers_created: u64,
+    callbacks: Vec<Callback>,
     /// The callbacks that the program can cancel.
-    pub(super) handles: Vec<usize>,
-    pub(super) tasks: Vec<Task>,
+    handles: Vec<usize>,
+    tasks: Vec<Task>,
     /// The tasks whose handles the program was given: all but the main futures.
-    pub(super) spawned: Vec<usize>,
-    pub(super) promises: Vec<Completion>,
-    pub(super) reader: Option<usize>,
-    pub(super) readers_created: usize,
-    pub(super) pipe_readable: bool,
-    pub(super) stop: bool,
+    spawned: Vec<usize>,
+    promises: Vec<Completion>,
+    reader: Option<usize>,
+    readers_created: usize,
+    pipe_readable: bool,
+    stop: bool,
     /// The next round begins with a poll, whatever the count.
-    pub(super) poll_next: bool,
-    pub(super) main_panicked: bool,
-    pub(super) shutting_down: bool,
-    pub(super) closing: bool,
+    poll_next: bool,
+    main_panicked: bool,
+    shutting_down: bool,
+    closing: bool,
 }
 
 #[derive(PartialEq, Eq)]
-pub(super) enum Job {
+enum Job {
     Callback(usize),
     Task(usize),
     Reader(usize),
@@ -61,20 +66,20 @@ pub(super) enum Job {
 
 /// What a timer, another thread or a completion brings into the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wake {
+enum Wake {
     Callback(usize),
     Task(usize),
 }
 
 /// The deadline, then the order of creation.
-pub(super) type TimerKey = (Ms, u64);
+type TimerKey = (Ms, u64);
 
 impl Model {
-    pub(super) fn say(&mut self, line: impl Into<String>) {
+    fn say(&mut self, line: impl Into<String>) {
         self.trace.push(line.into());
     }
 
-    pub(super) fn wake(&mut self, wake: Wake) {
+    fn wake(&mut self, wake: Wake) {
         match wake {
             Wake::Callback(id) => self.ready.push_back(Job::Callback(id)),
             Wake::Task(id) => self.wake_task(id),
