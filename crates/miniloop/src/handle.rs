@@ -153,8 +153,8 @@ impl LoopHandle {
     /// earlier handler. Without one, reports go to `tracing`, and without a subscriber to standard error.
     ///
     /// The handler runs as a job of its own. If it returns [`Break`](std::ops::ControlFlow::Break), the running `run_*` returns
-    /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged. A loop that is being closed
-    /// keeps the handler that it has, and drops this one.
+    /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged. A loop that is being
+    /// closed keeps the handler that it has, and drops this one.
     #[doc(alias = "set_exception_handler")]
     pub fn on_error<O: Outcome>(&self, mut handler: impl FnMut(&Report) -> O + 'static) {
         let handler = Rc::new(RefCell::new(move |report: &Report| handler(report).into_flow()));

@@ -1,4 +1,4 @@
-//! Callbacks of descriptors that the user owns, over the real kernel (C139 to C149, O10, B28, B29). The `sock_*` functions are in `sock.rs`.
+//! Callbacks of descriptors that the user owns, over the real kernel (C139 to C149, O10, B28, B29). `sock.rs` has the `sock_*` functions.
 
 mod support;
 

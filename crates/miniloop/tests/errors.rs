@@ -13,20 +13,7 @@ use std::sync::{Arc, Mutex};
 use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, Report, ReportKind, promise, sleep, spawn, yield_now};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use support::{Trace, in_a_process_of_its_own, jumping, manual, ms, on_drop, panic_on_drop, run_dry, trace_reports};
-
-/// Runs `fail` as a callback, then everything that follows from it, and compares the reports.
-#[track_caller]
-fn check(fail: impl FnOnce(LoopHandle) + 'static, expected: &[&str]) {
-    let (mut event_loop, ..) = manual();
-    let handle = event_loop.handle();
-    let reports = trace_reports(&handle);
-    handle.clone().call_soon(move || fail(handle));
-    run_dry(&mut event_loop);
-    assert_eq!(reports.take(), expected);
-    event_loop.run_until_complete(yield_now()).expect("the loop goes on");
-    assert!(reports.take().is_empty(), "each failure is reported once");
-}
+use support::{check_reports as check, in_a_process_of_its_own, jumping, manual, ms, panic_on_drop, run_dry, trace_reports};
 
 #[test]
 fn what_fails_is_reported_with_kind_subject_and_message_c045() {
@@ -128,140 +115,6 @@ fn an_error_set_on_a_promise_that_nobody_reads_is_reported_c061() {
         },
         &[],
     );
-}
-
-#[test]
-fn panicking_destructors_are_reported_wherever_the_loop_runs_them() {
-    let boom = || panic_on_drop("boom");
-    check(move |l| drop(l.call_soon(move || drop(boom()))), &["Panic callback: boom"]);
-    check(
-        move |l| {
-            let owned = boom();
-            l.call_soon(move || drop(owned)).cancel();
-        },
-        &["DropPanic callback: boom"],
-    );
-    check(
-        move |l| {
-            let owned = boom();
-            l.call_later(ms(1), move || drop(owned)).cancel();
-        },
-        &["DropPanic callback: boom"],
-    );
-    check(
-        move |l| {
-            let owned = boom();
-            l.call_every(ms(0), move || {
-                let _owned = &owned;
-                ControlFlow::Break(())
-            });
-        },
-        &["DropPanic callback: boom"],
-    );
-    check(
-        move |l| {
-            let owned = boom();
-            l.spawn(async move {
-                let _owned = owned;
-                yield_now().await;
-            })
-            .detach();
-        },
-        &["Panic task `task-0`: boom"],
-    );
-    check(
-        move |l| {
-            let owned = boom();
-            // Not a local: dropped with the future, after it has ended.
-            l.spawn(std::future::poll_fn(move |_| {
-                let _owned = &owned;
-                std::task::Poll::Ready(())
-            }))
-            .detach();
-        },
-        &["DropPanic task `task-0`: boom"],
-    );
-    check(
-        move |l| {
-            let task = l.spawn(async move { boom() });
-            drop(task); // cancelled: never polled
-            let task = l.spawn(async move { boom() });
-            l.call_soon(move || drop(task)); // its value is there, and goes with the handle
-        },
-        &["Panic callback: boom"],
-    );
-    check(
-        move |l| {
-            let owned = boom();
-            l.on_error(move |_| {
-                let _owned = &owned;
-            });
-            let _replaced = l.call_soon(|| Err::<(), _>("to the second handler"));
-            trace_into_log(&l);
-        },
-        &[],
-    );
-}
-
-/// Replaces the handler: the reports of the ones before are no longer seen.
-fn trace_into_log(handle: &LoopHandle) {
-    handle.on_error(|report| {
-        let seen = format!("{:?} {}", report.kind(), report.message());
-        assert!(["DropPanic boom", "Error \"to the second handler\""].contains(&seen.as_str()), "{seen}");
-    });
-}
-
-#[test]
-fn a_value_that_nobody_reads_and_that_panics_when_dropped_is_reported_and_hurts_nobody() {
-    struct Boom;
-    impl Drop for Boom {
-        fn drop(&mut self) {
-            panic!("boom");
-        }
-    }
-    check(
-        |l| {
-            // The handle goes in the round in which the value comes, before it: nobody is left to read it.
-            let task = std::rc::Rc::new(std::cell::Cell::new(None));
-            let dropper = task.clone();
-            task.set(Some(l.spawn(async move {
-                drop(dropper.take());
-                Boom
-            })));
-        },
-        &["DropPanic value of a task: boom"],
-    );
-}
-
-#[test]
-fn a_panic_payload_that_panics_when_dropped_hurts_nobody() {
-    struct Payload;
-    impl Drop for Payload {
-        fn drop(&mut self) {
-            panic!("the payload");
-        }
-    }
-    check(
-        |l| drop(l.call_soon(|| panic_any(Payload))),
-        &["Panic callback: (a panic without a text)", "DropPanic error handler: the payload"],
-    );
-}
-
-#[test]
-fn a_handler_may_replace_itself_and_its_destructor_may_panic_c046() {
-    let (mut event_loop, _, trace) = manual();
-    let handle = event_loop.handle();
-    let (inner, seen, owned) = (handle.clone(), trace.clone(), panic_on_drop("first handler"));
-    handle.on_error(move |report| {
-        let _owned = &owned;
-        seen.note(format_args!("first: {}", report.message()));
-        let seen = seen.clone();
-        inner.on_error(move |report| seen.note(format_args!("second: {}", report.message())));
-    });
-    handle.call_soon(|| Err::<(), _>(1));
-    handle.call_soon(|| Err::<(), _>(2));
-    run_dry(&mut event_loop);
-    assert_eq!(trace.take(), ["first: 1", "second: 2", "second: first handler"]);
 }
 
 #[test]
@@ -512,23 +365,6 @@ fn a_repeating_timer_goes_on_after_an_error_and_after_a_panic_c045() {
     }
     assert_eq!(trace.take(), ["1", "2", "3"]);
     assert_eq!(reports.take(), ["Error callback of every 1ms: \"first\"", "Panic callback of every 1ms: second"]);
-}
-
-#[test]
-fn a_callback_cancelled_by_its_own_destructor_is_dropped_once() {
-    let (mut event_loop, _, trace) = manual();
-    let handle = event_loop.handle();
-    let own = std::rc::Rc::new(std::cell::RefCell::new(None::<miniloop::CallbackHandle>));
-    let (inner, seen) = (own.clone(), trace.clone());
-    let owned = on_drop(move || {
-        seen.note("dropped");
-        inner.borrow().iter().for_each(miniloop::CallbackHandle::cancel);
-    });
-    own.replace(Some(handle.call_soon(move || drop(owned))));
-    own.borrow().iter().for_each(miniloop::CallbackHandle::cancel);
-    run_dry(&mut event_loop);
-    assert_eq!(trace.take(), ["dropped"]);
-    let _used: Trace = trace;
 }
 
 /// What `work` logs through `tracing` on this thread.

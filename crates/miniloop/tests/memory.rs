@@ -21,7 +21,7 @@ thread_local! {
     static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it is. The counters are cells without a destructor, which neither allocate nor panic.
+// SAFETY: every call goes to the system's allocator as it is. The counters are cells without a destructor: they neither allocate nor panic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -11,9 +11,8 @@ use miniloop::net::{TcpListener, TcpStream};
 use miniloop::{EventLoop, ReportKind, VirtualClock, sleep, spawn};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// C151.
 #[test]
-fn a_listener_without_descriptors_reports_once_rests_and_recovers() {
+fn a_listener_without_descriptors_reports_once_rests_and_recovers_c151() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
     let mut event_loop = EventLoop::builder().clock(VirtualClock::jumping()).build().unwrap();
     let handle = event_loop.handle();

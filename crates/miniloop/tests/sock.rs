@@ -44,9 +44,8 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     future.poll_unpin(&mut Context::from_waker(Waker::noop()))
 }
 
-/// C144, C145.
 #[test]
-fn what_can_be_done_at_once_needs_no_loop() {
+fn what_can_be_done_at_once_needs_no_loop_c144_c145() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(b"x").unwrap();
     assert!(matches!(poll_once(&mut sock_recv(&ours, &mut [0])), Poll::Ready(Ok(1))));
@@ -70,9 +69,8 @@ fn a_receiver_waits_for_bytes_and_then_watches_nothing() {
     });
 }
 
-/// C145.
 #[test]
-fn sendall_sends_everything_across_partial_writes() {
+fn sendall_sends_everything_across_partial_writes_c145() {
     on_a_loop(async |watched| {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let message: Vec<u8> = (0..4_000_000u32).map(|n| n as u8).collect();
@@ -101,9 +99,8 @@ fn sending_to_a_peer_that_has_gone_is_an_error_and_no_signal() {
     });
 }
 
-/// C148.
 #[test]
-fn after_a_cancelled_receive_the_next_one_gets_the_data() {
+fn after_a_cancelled_receive_the_next_one_gets_the_data_c148() {
     on_a_loop(async |watched| {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut first, mut second) = ([0; 1], [0; 1]);
@@ -119,9 +116,8 @@ fn after_a_cancelled_receive_the_next_one_gets_the_data() {
     });
 }
 
-/// C146.
 #[test]
-fn connect_reports_success_and_refusal() {
+fn connect_reports_success_and_refusal_c146() {
     on_a_loop(async |watched| {
         let (listener, address) = listening_socket();
         let ours = socket();
@@ -137,9 +133,8 @@ fn connect_reports_success_and_refusal() {
     });
 }
 
-/// B26, C147.
 #[test]
-fn a_cancelled_accept_is_unregistered_and_its_connection_stays_for_the_next() {
+fn a_cancelled_accept_is_unregistered_and_its_connection_stays_for_the_next_b26_c147() {
     on_a_loop(async |watched| {
         let (listener, address) = listening_socket();
         let mut cancelled = sock_accept(&listener);

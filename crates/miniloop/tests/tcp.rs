@@ -252,9 +252,8 @@ fn a_reader_that_gives_up_takes_nothing_with_it() {
     });
 }
 
-/// O10.
 #[test]
-fn a_task_whose_every_operation_succeeds_gives_way_after_64_of_them() {
+fn a_task_whose_every_operation_succeeds_gives_way_after_64_of_them_o10() {
     connected(async |client, _server| {
         let rounds = Rc::new(Cell::new(0));
         let counter = rounds.clone();
@@ -290,9 +289,9 @@ fn a_listener_is_a_stream_of_connections() {
     });
 }
 
-/// B24: python/cpython #153761.
+/// python/cpython #153761.
 #[test]
-fn a_connection_that_comes_while_accept_is_cancelled_is_not_lost() {
+fn a_connection_that_comes_while_accept_is_cancelled_is_not_lost_b24() {
     on_a_loop(async |_| {
         let listener = TcpListener::bind(any_port()).unwrap();
         let woken = Arc::new(Flag(AtomicBool::new(false)));

@@ -149,8 +149,8 @@ impl Core {
         self.slots.borrow_mut().get_mut(word.key()).map(read)
     }
 
-    /// Takes in a job that somebody asks for, or drops it at once when it is not wanted because the loop is closing: then its word is a stale
-    /// one. `make` must not call user code.
+    /// Takes in a job that somebody asks for, or drops it at once when it is not wanted because the loop is closing: then its word is a
+    /// stale one. `make` must not call user code.
     pub(crate) fn admit(&self, is_wanted: bool, place: &'static Location<'static>, make: impl FnOnce(Word) -> Job) -> Word {
         if is_wanted {
             return self.insert_with(place, make);

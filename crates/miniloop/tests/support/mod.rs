@@ -14,7 +14,7 @@ use std::sync::Once;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use miniloop::{EventLoop, LoopHandle, VirtualClock};
+use miniloop::{EventLoop, LoopHandle, VirtualClock, yield_now};
 
 /// What happened, in order. Clones write into the same list.
 #[derive(Clone, Default)]
@@ -117,6 +117,19 @@ pub(crate) fn trace_reports(handle: &LoopHandle) -> Trace {
     let reports = trace.clone();
     handle.on_error(move |report| reports.note(format_args!("{:?} {}: {}", report.kind(), report.subject(), report.message())));
     trace
+}
+
+/// Runs `fail` as a callback, then everything that follows from it, and compares the reports.
+#[track_caller]
+pub(crate) fn check_reports(fail: impl FnOnce(LoopHandle) + 'static, expected: &[&str]) {
+    let (mut event_loop, ..) = manual();
+    let handle = event_loop.handle();
+    let reports = trace_reports(&handle);
+    handle.clone().call_soon(move || fail(handle));
+    run_dry(&mut event_loop);
+    assert_eq!(reports.take(), expected);
+    event_loop.run_until_complete(yield_now()).expect("the loop goes on");
+    assert!(reports.take().is_empty(), "each failure is reported once");
 }
 
 pub(crate) fn ms(ms: u64) -> Duration {
