@@ -6,13 +6,13 @@
 //!
 //! Everything happens through a [`Hub`]. A turn of the shell:
 //!
-//! 1. For each readable socket: while [`Hub::may_read`], read and [`Hub::receive`]; at the first read that does not fill the buffer,
-//!    [`Hub::read_dry`], or [`Hub::read_later`] when it has had its share of this turn; at its end, [`Hub::end_of_input`]; on an error,
-//!    [`Hub::disconnect`]. For each that can be written again, [`Hub::writable`].
+//! 1. For each readable socket: while [`Hub::may_read`], read and [`Hub::receive`]; when nothing is left to read, [`Hub::read_dry`], or
+//!    [`Hub::read_later`] when it has had its share of this turn; at its end, [`Hub::end_of_input`]; on an error, [`Hub::disconnect`]. For
+//!    each that can be written again, [`Hub::writable`].
 //! 2. When a batch came back from the disk, [`Hub::committed`] or [`Hub::commit_refused`].
 //! 3. [`Hub::tick`], after the reading: a `PONG` that arrived together with its deadline counts.
 //! 4. Until [`Hub::pop_touched`] is empty: write what [`Hub::outbox`] holds once and report it with [`Hub::sent`] and, if the kernel took
-//!    less, [`Hub::send_blocked`]; read again where the pause is over; close what has ended.
+//!    less, [`Hub::send_blocked`]; go back to step 1 where a pause is over, also if nothing has come meanwhile; close what has ended.
 //! 5. [`Hub::take_batch`], for the commit worker.
 //! 6. Wait for sockets and the worker, at most until [`Hub::next_deadline`].
 //!

@@ -17,7 +17,7 @@ use crate::slots::Key;
 
 impl Hub {
     /// Whether the shell should read from this connection now. If not, and if that will change, the hub remembers that it was asked, and
-    /// [`Hub::pop_touched`] says when to read on.
+    /// [`Hub::pop_touched`] says when to read on. A pause may bring a new [`Hub::next_deadline`].
     pub fn may_read(&mut self, now: Nanos, id: ConnectionId) -> bool {
         let commits_are_full = self.uncommitted.is_full();
         let Some(connection) = self.connections.get(id.0) else { return false };
@@ -55,7 +55,8 @@ impl Hub {
         }
     }
 
-    /// The kernel holds nothing more from this connection at the moment: its deadline may be judged again.
+    /// The kernel holds nothing more from this connection at the moment: its deadline may be judged again, so there may be a new
+    /// [`Hub::next_deadline`].
     pub fn read_dry(&mut self, now: Nanos, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.pause.is_none() && connection.clock.is_stopped() {
@@ -64,8 +65,8 @@ impl Hub {
         }
     }
 
-    /// The shell leaves a connection for now, although the kernel may hold more of it: others want to be read, too. Until it has been read dry
-    /// its deadline is not judged, because the answer may be in what was not read.
+    /// The shell leaves a connection for now, although the kernel may hold more of it: others want to be read, too. Until it has been read
+    /// dry its deadline is not judged, because the answer may be in what was not read.
     pub fn read_later(&mut self, now: Nanos, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.takes_input() {

@@ -81,13 +81,13 @@ fn poll(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> Poll<End> {
     if peer.is_blocked.get() && peer.stream.poll_write_ready(cx).is_ready() {
         peer.is_blocked.set(false);
         server.hub.borrow_mut().writable(peer.id);
-        server.wake_turn();
     }
     if let Err(error) = read(server, peer, cx) {
         debug!(%error, "cannot read from a connection");
         server.hub.borrow_mut().disconnect(peer.id);
-        server.wake_turn();
     }
+    // Also when nothing was read: a pause or its end has moved the connection's deadline, and the turn arms the timer.
+    server.wake_turn();
     Poll::Pending
 }
 
@@ -100,28 +100,85 @@ fn read(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> io::Result<()> {
         if !hub.may_read(now, peer.id) {
             return Ok(());
         }
-        match peer.stream.poll_read_ready(cx) {
-            Poll::Ready(ready) => ready?,
-            Poll::Pending => return Ok(()),
-        }
+        let Poll::Ready(ready) = peer.stream.poll_read_ready(cx) else {
+            hub.read_dry(now, peer.id);
+            return Ok(());
+        };
+        ready?;
         let len = match peer.stream.try_read(&mut buffer) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                hub.read_dry(now, peer.id);
-                continue;
-            }
+            // It was ready for nothing; the next step sees that.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             len => len?,
         };
-        server.wake_turn();
         if len == 0 {
             hub.end_of_input(now, peer.id);
             return Ok(());
         }
         hub.receive(now, peer.id, &buffer[..len]);
-        if len < buffer.len() {
-            hub.read_dry(now, peer.id);
-        }
     }
     hub.read_later(now, peer.id);
     cx.waker().wake_by_ref();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use miniloop::net::{TcpListener, TcpStream};
+    use miniloop::{EventLoop, VirtualClock};
+    use relay_core::{Batch, Hub, PeerLimits, Rate, Settings};
+
+    use super::super::{Running, start};
+    use crate::storage::{Storage, StorageError};
+
+    struct CommitsAtOnce;
+
+    impl Storage for CommitsAtOnce {
+        fn commit(&mut self, _: &Batch) -> Result<(), StorageError> {
+            Ok(())
+        }
+    }
+
+    async fn hears(client: &TcpStream, expected: &str) {
+        let mut heard = vec![0; expected.len()];
+        let mut len = 0;
+        while len < heard.len() {
+            len += client.read(&mut heard[len..]).await.expect("the server lives");
+        }
+        assert_eq!(String::from_utf8_lossy(&heard), expected);
+    }
+
+    /// When the server will look at its connections next: the hub and the loop's timer must agree.
+    fn next_look(running: &Running) -> Option<Duration> {
+        let server = &running.server;
+        let next_ns = server.hub.borrow().next_deadline().map(|at| at.0);
+        assert_eq!(next_ns, server.deadline.borrow().as_ref().map(|timer| timer.when().as_nanos()));
+        next_ns.map(|at_ns| Duration::from_nanos(at_ns - server.now().0))
+    }
+
+    #[test]
+    fn the_heartbeat_goes_on_after_a_pause_in_which_nothing_more_came() {
+        let second = Duration::from_secs(1);
+        let clock = VirtualClock::manual();
+        let _hold = clock.hold();
+        let mut event_loop = EventLoop::builder().clock(&clock).build().expect("there are descriptors left");
+        let test = async {
+            let loopback = PeerLimits { rate: Some(Rate { per_second: 1, burst: 1 }), ..PeerLimits::default() };
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left");
+            let hub = Hub::new(Settings { loopback, ..Settings::default() });
+            let running = start(hub, listener, CommitsAtOnce, None).expect("there are threads left");
+            let client = TcpStream::connect(running.address()).await.expect("it listens");
+            client.write(b"JOIN ada lobby\nMSG one\n").await.expect("it lives");
+            hears(&client, "OK JOIN ada lobby\nMESSAGE ada one\n").await;
+            assert_eq!(next_look(&running), Some(second), "the message has paused her");
+            clock.advance(second);
+            for _ in 0..10 {
+                miniloop::yield_now().await;
+            }
+            assert_eq!(next_look(&running), Some(10 * second), "nothing has passed of the time to her PING");
+        };
+        event_loop.run_until_complete(test).expect("nothing panics");
+    }
 }
