@@ -1,7 +1,8 @@
 //! The loop does what the reference model does, whatever the program (O1 to O10).
 //!
 //! `MINILOOP_PROGRAMS=100000` plays so many instead of the default, `MINILOOP_SEED=..` repeats a run, `MINILOOP_PROGRAM_FILE=..` plays what
-//! is in that file. A program that fails is printed as small as it could be made: once it is understood, it goes into `model/regressions.txt`.
+//! is in that file. A program that fails is printed as small as it could be made; once it is understood, it goes into
+//! `model/regressions.txt`.
 
 mod model;
 

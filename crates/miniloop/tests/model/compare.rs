@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::panic::catch_unwind;
 
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
 use super::program::Program;
 use super::{real, reference};
@@ -19,7 +19,8 @@ pub(crate) fn random_programs(count: u32, seed: u64, shrink_iterations_max: u32)
     let config = Config {
         cases: count,
         rng_seed: RngSeed::Fixed(seed),
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
+        // A failure is kept as text, in `regressions.txt`, where it can be read and outlives changes of the strategies.
+        failure_persistence: None,
         max_shrink_iters: shrink_iterations_max,
         ..Config::default()
     };

@@ -190,7 +190,7 @@ fn scene() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Each shows what one rule is about, in the text form that programs print.
-const SCENES: [&str; 5] = [
+const SCENES: [&str; 6] = [
     // O8: waiters of a promise, one of which is polled in between.
     "promise
      share promise[-1]
@@ -241,6 +241,21 @@ const SCENES: [&str; 5] = [
      call_soon { write pipe; remote call_soon { } }
      chain 3 { wake_from_thread task[-1]; remote call_soon { }; write pipe }
      chain 64 { stop }
+     run_forever",
+    // Failures: each has one reader, or is reported.
+    "promise
+     spawn { await yield; panic }
+     share task[-1]
+     spawn { timeout 1 task[-2]; fail }
+     detach task[-1]
+     spawn { await yield; panic }
+     on_done task[-1] { panic } dropped { drop task[-3] }
+     resolve promise[-1] Err(2)
+     run_ready
+     drop promise[-1]
+     cancel handle[-1]
+     drop task[-3]
+     run_ready
      run_forever",
 ];
 

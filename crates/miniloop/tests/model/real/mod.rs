@@ -1,4 +1,4 @@
-//! The same programs on the real loop: the only file of the test that knows it.
+//! The same programs on the real loop: the only part of the test that knows it.
 //!
 //! What a program makes is kept in tables, oldest first, so that a program finds the same thing here as in the model. Nothing is borrowed
 //! while user code runs or is dropped. Read after `reference`, whose trace this one must equal.

@@ -43,10 +43,10 @@ impl Model {
             }
             Act::Spawn(body) => {
                 let id = self.new_task(body);
-                self.spawned.push(id);
                 if self.closing {
                     self.finish(id, "cancelled");
                 }
+                self.spawned.push(id);
             }
             Act::CancelTask(nth) => {
                 if let Some(task) = self.held_task(*nth)
