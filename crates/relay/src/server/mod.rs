@@ -12,12 +12,12 @@
 mod stop;
 mod state;
 mod lingering;
+mod deadlines;
 mod turn;
 mod connection;
 mod accept;
 mod commit;
 mod prepare;
-mod deadlines;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,6 +26,7 @@ use std::rc::Rc;
 use miniloop::net::TcpListener;
 use miniloop::{Abandoned, Promise, promise};
 use relay_core::Hub;
+use relay_core::limits::FLUSH_TIMEOUT;
 
 use self::state::Server;
 pub use self::stop::Stop;
@@ -68,14 +69,20 @@ impl Running {
         Stopper(self.server.clone())
     }
 
-    /// Serves until somebody asks to stop or something fails, then stops accepting, commits what was accepted, flushes for at most 10 s,
-    /// and closes. Returns why it stopped.
+    /// Serves until somebody asks to stop or something fails, then stops accepting, commits what was accepted, flushes for at most
+    /// [`FLUSH_TIMEOUT`], and closes. Returns why it stopped.
     pub async fn serve(self) -> Stop {
         let stop = self.stop.await.unwrap_or(Stop::Defect("every way to stop it is gone"));
         self.listener.stop();
         self.server.hub.borrow_mut().shutdown(self.server.now());
         self.server.wake_turn();
-        self.server.finished().await;
+        let finished = self.server.finished();
+        if let Stop::Defect(_) = stop {
+            // The part that has ended may be the one that the others wait for.
+            let _ = miniloop::timeout(FLUSH_TIMEOUT, finished).await;
+        } else {
+            finished.await;
+        }
         stop
     }
 }
@@ -90,3 +97,6 @@ impl Stopper {
         self.0.stop(Stop::Requested);
     }
 }
+
+#[cfg(test)]
+mod tests;

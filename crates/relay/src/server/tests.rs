@@ -1,0 +1,89 @@
+//! The parts of the server together, over real sockets, in virtual time.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use miniloop::net::TcpStream;
+use miniloop::{EventLoop, VirtualClock};
+use relay_core::{Batch, PeerLimits, Rate, Settings};
+
+use super::*;
+use crate::storage::StorageError;
+
+struct CommitsAtOnce;
+
+impl Storage for CommitsAtOnce {
+    fn commit(&mut self, _: &Batch) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+struct Panics;
+
+impl Storage for Panics {
+    fn commit(&mut self, _: &Batch) -> Result<(), StorageError> {
+        panic!("a defect of the storage");
+    }
+}
+
+fn serve_on_loopback(settings: Settings, storage: impl Storage) -> Running {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left");
+    start(Hub::new(settings), listener, storage, None).expect("there are threads left")
+}
+
+async fn hears(client: &TcpStream, expected: &str) {
+    let mut heard = vec![0; expected.len()];
+    let mut len = 0;
+    while len < heard.len() {
+        len += client.read(&mut heard[len..]).await.expect("the server lives");
+    }
+    assert_eq!(String::from_utf8_lossy(&heard), expected);
+}
+
+/// When the server will look at its connections next: the hub and the loop's timer must agree.
+fn next_look(Running { server, .. }: &Running) -> Option<Duration> {
+    let next_ns = server.hub.borrow().next_deadline().map(|at| at.0);
+    assert_eq!(next_ns, server.deadline.borrow().as_ref().map(|timer| timer.when().as_nanos()));
+    next_ns.map(|at_ns| Duration::from_nanos(at_ns - server.now().0))
+}
+
+#[test]
+fn the_heartbeat_goes_on_after_a_pause_in_which_nothing_more_came() {
+    let second = Duration::from_secs(1);
+    let clock = VirtualClock::manual();
+    // The kernel delivers in real time.
+    let _hold = clock.hold();
+    let mut event_loop = EventLoop::builder().clock(&clock).build().expect("there are descriptors left");
+    let test = async {
+        let loopback = PeerLimits { rate: Some(Rate { per_second: 1, burst: 1 }), ..PeerLimits::default() };
+        let running = serve_on_loopback(Settings { loopback, ..Settings::default() }, CommitsAtOnce);
+        let client = TcpStream::connect(running.address()).await.expect("it listens");
+        client.write(b"JOIN ada lobby\nMSG one\n").await.expect("it lives");
+        hears(&client, "OK JOIN ada lobby\nMESSAGE ada one\n").await;
+        assert_eq!(next_look(&running), Some(second), "the message has paused her");
+        clock.advance(second);
+        for _ in 0..10 {
+            miniloop::yield_now().await;
+        }
+        assert_eq!(next_look(&running), Some(10 * second), "nothing has passed of the time to her PING");
+    };
+    event_loop.run_until_complete(test).expect("nothing panics");
+}
+
+#[test]
+fn a_server_without_one_of_its_parts_stops_though_a_batch_never_comes_back() {
+    let clock = VirtualClock::jumping();
+    let hold = clock.hold();
+    let mut event_loop = EventLoop::builder().clock(&clock).build().expect("there are descriptors left");
+    let test = async {
+        let running = serve_on_loopback(Settings::default(), Panics);
+        let client = TcpStream::connect(running.address()).await.expect("it listens");
+        client.write(b"JOIN ada lobby\nMSG one\n").await.expect("it lives");
+        hears(&client, "OK JOIN ada lobby\n").await;
+        // From here on everything is on its way: time may pass.
+        drop(hold);
+        running.serve().await
+    };
+    let stop = event_loop.run_until_complete(test).expect("nothing waits for ever");
+    assert!(matches!(stop, Stop::Defect("commit")), "{stop:?}");
+}
