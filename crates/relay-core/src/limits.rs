@@ -39,6 +39,9 @@ pub const BEHIND_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The messages of one commit. Larger ones make nothing faster, and everybody waits for them.
 pub const BATCH_MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// The rooms of one commit. A record on disk names each of them, so that only both bounds together say how long it can be.
+pub const BATCH_LEN_MAX_ROOMS: usize = 32 * 1024;
+
 /// The messages that wait for their commit, those on their way to disk included. At this much nobody is read from any more.
 pub const UNCOMMITTED_MAX_BYTES: usize = 16 * 1024 * 1024;
 

@@ -10,7 +10,7 @@
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::batch::{Batch, Section};
-use crate::limits::{BATCH_MAX_BYTES, UNCOMMITTED_MAX_BYTES};
+use crate::limits::{BATCH_LEN_MAX_ROOMS, BATCH_MAX_BYTES, UNCOMMITTED_MAX_BYTES};
 use crate::room::{OpenSection, Room};
 use crate::slots::Key;
 
@@ -69,7 +69,7 @@ impl Uncommitted {
     #[inline]
     pub(crate) fn push(&mut self, sender: Key, room_key: Key, room: &mut Room, name: &str, text: &[u8]) -> Position {
         let line_len_bytes = "MESSAGE ".len() + name.len() + " ".len() + text.len() + "\n".len();
-        let OpenBatch { batch, flight } = self.batch_with_room_for(line_len_bytes);
+        let OpenBatch { batch, flight } = self.batch_with_space_for(line_len_bytes, room.open_section);
 
         if room.open_section.batch != flight.number {
             room.open_section = OpenSection { batch: flight.number, index: batch.sections.len() };
@@ -96,9 +96,13 @@ impl Uncommitted {
         position
     }
 
+    /// The newest batch, or another one when a line of this length, or a section for its room, would be too much for it.
     #[inline]
-    fn batch_with_room_for(&mut self, line_len_bytes: usize) -> &mut OpenBatch {
-        let is_full = self.open.back().is_none_or(|open| open.flight.len_bytes + line_len_bytes > BATCH_MAX_BYTES);
+    fn batch_with_space_for(&mut self, line_len_bytes: usize, section: OpenSection) -> &mut OpenBatch {
+        let is_full = self.open.back().is_none_or(|OpenBatch { flight, .. }| {
+            let is_new_room = section.batch != flight.number;
+            flight.len_bytes + line_len_bytes > BATCH_MAX_BYTES || (is_new_room && flight.rooms.len() >= BATCH_LEN_MAX_ROOMS)
+        });
         if is_full {
             let flight = Flight { number: self.next_number, rooms: Vec::new(), runs: Vec::new(), len_bytes: 0 };
             self.open.push_back(OpenBatch { batch: Batch::default(), flight });
@@ -147,5 +151,29 @@ impl Uncommitted {
 
     pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::Rooms;
+    use crate::slots::Slots;
+    use alloc::format;
+
+    #[test]
+    fn a_batch_has_a_bound_of_rooms_and_those_that_are_in_it_may_go_on() {
+        let (mut rooms, mut uncommitted) = (Rooms::new(), Uncommitted::new());
+        let sender = Slots::new().insert(());
+        for number in (0..BATCH_LEN_MAX_ROOMS).chain([0, BATCH_LEN_MAX_ROOMS, 0]) {
+            let (key, room) = rooms.open(&format!("{number}"));
+            uncommitted.push(sender, key, room, "ada", b"hello");
+        }
+        let mut next_batch = || {
+            let batch = uncommitted.take().expect("a batch is open");
+            uncommitted.land();
+            (batch.sections.len(), batch.sections[0].message_count)
+        };
+        assert_eq!([next_batch(), next_batch()], [(BATCH_LEN_MAX_ROOMS, 2), (2, 1)]);
     }
 }

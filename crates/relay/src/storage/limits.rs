@@ -12,8 +12,8 @@ pub(super) const RECORD_ALIGNMENT_BYTES: u64 = 4096;
 /// What a disk writes whole or not at all. Disks with larger sectors keep this promise as well.
 pub(super) const SECTOR_BYTES: usize = 512;
 
-/// The longest record, header and padding included: four times what a batch may hold, so that no batch of many small rooms is refused.
-/// It is also the most memory that reading a log takes.
+/// The longest record, header and padding included: what a batch may hold and the names of its rooms (`record.rs` asserts it). It is also
+/// the most memory that reading a log takes.
 pub(super) const RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// How much one read takes from a log file when records are small.

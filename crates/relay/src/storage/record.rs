@@ -1,7 +1,7 @@
 //! The record: one commit as it stands in a log file. Encodes a batch, and decides whether bytes are a record.
 //!
 //! Pure: bytes in, bytes or a verdict out; it knows no file. Encoding copies each byte once and checksums it once. All numbers are
-//! little-endian. `docs/decisions/0001-log-format.md` says why the format is as it is. Next: `scan.rs`, which reads records in order.
+//! little-endian. `docs/decisions/0001-log-format.md` says why the format is as it is. Next: `disk.rs`, where it goes.
 //!
 //! ```text
 //! header   0  magic               4 bytes, the first of which no UTF-8 text holds: no message can look like a header
@@ -21,6 +21,7 @@
 
 use super::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX};
 use relay_core::Batch;
+use relay_core::limits::{BATCH_LEN_MAX_ROOMS, BATCH_MAX_BYTES, ROOM_NAME_LEN_MAX_CHARS};
 use std::fmt;
 
 /// A commit read back from the log, checked.
@@ -269,6 +270,15 @@ pub(super) const HEADER_BYTES: usize = 48;
 
 const CHECKSUM_AT: usize = 44;
 const SECTION_HEADER_BYTES: usize = 12;
+/// A character of UTF-8 takes at most four bytes.
+const ROOM_NAME_MAX_BYTES: usize = 4 * ROOM_NAME_LEN_MAX_CHARS;
+
+// A batch that no record can hold would be a failure for good: strangers must not be able to fill one.
+const _: () = assert!(
+    (HEADER_BYTES + BATCH_MAX_BYTES + BATCH_LEN_MAX_ROOMS * (SECTION_HEADER_BYTES + ROOM_NAME_MAX_BYTES)) as u64
+        <= RECORD_BYTES_MAX - RECORD_ALIGNMENT_BYTES
+);
+
 const MAGIC: [u8; 4] = *b"\xffRLG";
 const VERSION: u16 = 1;
 /// The two words differ in both bytes: one decayed byte cannot turn one into the other.
