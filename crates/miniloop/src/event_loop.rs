@@ -125,7 +125,7 @@ impl EventLoop {
     /// say.
     ///
     /// # Panics
-    /// When the future panics; the loop can be used again.
+    /// When the future panics, at once: the rest of its round stays queued, and the loop can be used again.
     #[track_caller]
     pub fn run_until_complete<F: Future>(&mut self, future: F) -> Result<F::Output, LoopError> {
         let running = Running::start(&self.core)?;

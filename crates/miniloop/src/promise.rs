@@ -131,7 +131,9 @@ impl<T, E> Resolver<T, E> {
 
 impl<T, E> Drop for Resolver<T, E> {
     fn drop(&mut self) {
-        if let Some(state) = self.state.take() {
+        if let Some(state) = self.state.take()
+            && !state.is_cancelled.get()
+        {
             state.is_abandoned.set(true);
             state.completion.complete(Err((state.functions.abandoned)(Abandoned)));
         }

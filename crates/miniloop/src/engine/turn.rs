@@ -41,14 +41,14 @@ pub(crate) fn turn(core: &Rc<Core>, wait: Wait) -> Result<(), LoopError> {
     take_failure(core)
 }
 
-/// Turns until `is_done`, or until stop was asked.
+/// Turns until `is_done`, or until stop was asked. However it ends, it takes the stop request with it.
 pub(crate) fn run(core: &Rc<Core>, main: Main<'_>, is_done: impl Fn() -> bool) -> Result<(), LoopError> {
+    let stop = StopRequest(core);
     poll(core, Wait::Forever)?;
     loop {
         round(core, main);
-        let is_stopping = core.is_stopping.replace(false);
         take_failure(core)?;
-        if is_done() || is_stopping {
+        if is_done() || stop.is_asked() {
             return Ok(());
         }
         if core.ready.borrow().is_empty() || core.jobs_since_poll.get() >= core.jobs_per_poll || core.is_poll_due.get() || has_moved(core) {
@@ -56,6 +56,21 @@ pub(crate) fn run(core: &Rc<Core>, main: Main<'_>, is_done: impl Fn() -> bool) -
         } else if !is_broken(Mutant::InboxOnlyAtPoll) {
             collect_inbox(core);
         }
+    }
+}
+
+/// The request to stop, granted when this is dropped.
+struct StopRequest<'a>(&'a Core);
+
+impl StopRequest<'_> {
+    fn is_asked(&self) -> bool {
+        self.0.is_stopping.get()
+    }
+}
+
+impl Drop for StopRequest<'_> {
+    fn drop(&mut self) {
+        self.0.is_stopping.set(false);
     }
 }
 
