@@ -21,7 +21,7 @@ pub(crate) struct Outbox {
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     buffer: Buffer,
-    /// Buffers are at most a commit of 4 MiB long.
+    /// Buffers are a commit long, or a few times that when each of its messages is refused.
     start: u32,
     end: u32,
 }

@@ -149,7 +149,9 @@ mod tests {
         assert_eq!(options.listen, "127.0.0.1:8000".parse().unwrap());
         assert_eq!(options.http, HttpAddress::At("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(options.data.folder, PathBuf::from("./relay-data"));
-        assert_eq!((options.heartbeat_interval, options.heartbeat_timeout), (Duration::from_secs(10), Duration::from_secs(5)));
+        let defaults = relay_core::Settings::default();
+        let heartbeat = [options.heartbeat_interval, options.heartbeat_timeout].map(Some);
+        assert_eq!(heartbeat, [defaults.heartbeat_interval, defaults.heartbeat_timeout], "written twice: here as words, there as numbers");
     }
 
     #[track_caller]

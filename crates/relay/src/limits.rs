@@ -15,6 +15,9 @@ pub(crate) const SLICES_PER_WRITE: usize = 64;
 /// Descriptors kept back from connections: listeners, the log, the loop's own, and connections that are being refused.
 pub(crate) const DESCRIPTORS_RESERVED: u64 = 64;
 
+/// A client whose rate an operator has set may send this many times its messages a second at once after a silence. The default is the same.
+pub(crate) const BURST_SECONDS: u32 = 5;
+
 /// Closed connections at a time whose last input is still read away, so that the kernel does not destroy our last words with a reset.
 pub(crate) const LINGERING_LEN_MAX: usize = 32;
 

@@ -12,11 +12,9 @@ use tracing::{error, info, warn};
 use crate::cli::{HttpAddress, ServeOptions};
 use crate::descriptors;
 use crate::error::Failed;
+use crate::limits::BURST_SECONDS;
 use crate::server::{self, Stop, Stopper};
 use crate::storage::Log;
-
-/// A client may send this many times its messages a second at once after a silence.
-const BURST_SECONDS: u32 = 5;
 
 /// Serves until a signal stops it.
 ///
@@ -24,7 +22,9 @@ const BURST_SECONDS: u32 = 5;
 /// What kept it from starting, or what made it stop.
 pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
     refuse_strangers_unless_open(options)?;
-    let mut hub = Hub::new(settings(options));
+    let settings = settings(options, descriptors::raise_limit());
+    let connections_max = settings.connections_max;
+    let mut hub = Hub::new(settings);
     let log = open_log(&options.data.folder, &mut hub)?;
     let stopped = miniloop::run(async {
         miniloop::LoopHandle::current().on_error(|report| error!("{report}"));
@@ -32,9 +32,10 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
         let preparer = log.preparer();
         let running = server::start(hub, listener, log, Some(preparer)).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
         // Before the greeting, which tells whoever waits for it that the server can be stopped.
-        let signals = Signals::new([Signal::TERMINATE, Signal::INTERRUPT]).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
+        let signals =
+            Signals::new([Signal::TERMINATE, Signal::INTERRUPT]).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
         let signals = miniloop::spawn(stop_on_signals(signals, running.stopper()));
-        greet(options, running.address(), connections_max());
+        greet(options, running.address(), connections_max);
         let stop = running.serve().await;
         signals.cancel();
         Ok(stop)
@@ -74,7 +75,7 @@ fn refuse_strangers_unless_open(options: &ServeOptions) -> Result<(), Failed> {
     )))
 }
 
-fn settings(options: &ServeOptions) -> Settings {
+fn settings(options: &ServeOptions, connections_possible: usize) -> Settings {
     let defaults = Settings::default();
     let rate = options.messages_per_second.map(|per_second| Rate { per_second, burst: per_second.saturating_mul(BURST_SECONDS) });
     let limits = |limits: PeerLimits| PeerLimits {
@@ -84,14 +85,10 @@ fn settings(options: &ServeOptions) -> Settings {
     Settings {
         heartbeat_interval: Some(options.heartbeat_interval),
         heartbeat_timeout: Some(options.heartbeat_timeout),
-        connections_max: connections_max(),
+        connections_max: defaults.connections_max.min(connections_possible),
         loopback: limits(defaults.loopback),
         remote: limits(defaults.remote),
     }
-}
-
-fn connections_max() -> usize {
-    Settings::default().connections_max.min(descriptors::raise_limit())
 }
 
 fn open_log(folder: &Path, hub: &mut Hub) -> Result<Log, Failed> {

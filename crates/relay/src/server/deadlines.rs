@@ -20,8 +20,8 @@ pub(super) fn arm(server: &Rc<Server>) {
         timer.cancel();
     }
     *deadline = next.map(|at| {
-        let server = Rc::downgrade(server);
-        miniloop::LoopHandle::current().call_at(at, move || {
+        let (event_loop, server) = (&server.event_loop, Rc::downgrade(server));
+        event_loop.call_at(at, move || {
             if let Some(server) = server.upgrade() {
                 server.deadline.take();
                 let now = server.now();
