@@ -1,7 +1,7 @@
 //! The lines of a run: what is sent, and what must come back.
 //!
-//! A message says who sent it (its name), as which of its messages (a number), and then the filler of the run. Everything has a fixed width,
-//! so a line is checked to its last byte by three comparisons, and numbers are counted as text, never converted. Next: `seen.rs`.
+//! A message says who sent it (its name), as which of its messages (a number), and then the filler of the run. Everything has a fixed
+//! width, so a line is checked to its last byte by three comparisons, and numbers are counted as text, never converted. Next: `seen.rs`.
 
 use std::fmt;
 use std::ops::RangeInclusive;

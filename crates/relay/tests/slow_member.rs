@@ -1,0 +1,88 @@
+//! Members that do not read are cut, and nobody else notices.
+
+mod support;
+
+use std::process::Command;
+
+use relay_core::limits::OUTBOX_MAX_BYTES;
+use rustix::io::Errno;
+use support::Data;
+use support::client::Client;
+use support::server::Server;
+use support::system::{kernel_queues, rss_of, rss_peak_of};
+
+/// What a slow member may cost the server beyond its kernel's buffers.
+const RSS_GROWTH_MAX_BYTES: u64 = 16 << 20;
+
+#[test]
+fn a_member_that_stops_reading_is_cut_at_256_kib_beyond_what_the_kernel_took() {
+    let data = Data::new();
+    let server = Server::start(&data, &["--heartbeat-interval", "0"]);
+    let (here, there) = (server.address_v4(), |client: &Client| client.address());
+    // The first in the room, so that it is written to before the others hear of a message.
+    let mut silent = server.join("a-silent", "lounge");
+    let mut ada = server.join("ada", "lounge");
+    let mut bob = server.join("bob", "lounge");
+    let rss = rss_of(server.pid());
+
+    let message = format!("MESSAGE ada {}", "x".repeat(4_000));
+    let message_bytes = message.len() + 1;
+    let command = message.replacen("MESSAGE ada", "MSG", 1);
+    let (mut sent_bytes, mut kernel_bytes) = (0, 0);
+    let end = loop {
+        ada.say(&command);
+        ada.hears(&message);
+        bob.hears(&message);
+        sent_bytes += message_bytes;
+        // The kernel takes nothing more long before the limit is reached, so that now and then is often enough.
+        if sent_bytes % (16 * message_bytes) == 0
+            && let Some(queues) = kernel_queues(here, there(&silent))
+        {
+            kernel_bytes = queues.unsent_bytes + kernel_queues(there(&silent), here).expect("it is open").unread_bytes;
+        }
+        if let Some(error) = silent.take_error() {
+            break error;
+        }
+    };
+    assert_eq!(end, Errno::CONNRESET);
+    let refused_bytes = sent_bytes - kernel_bytes;
+    // The end comes after the message that was too much, and is seen here after the next one at the latest.
+    let most = OUTBOX_MAX_BYTES + 2 * message_bytes;
+    assert!((OUTBOX_MAX_BYTES..=most).contains(&refused_bytes), "{sent_bytes} sent, {kernel_bytes} taken by the kernel");
+    let growth_bytes = rss_peak_of(server.pid()).saturating_sub(rss);
+    assert!(growth_bytes < RSS_GROWTH_MAX_BYTES, "{growth_bytes} bytes more");
+
+    ada.say("MSG still here");
+    for client in [&mut ada, &mut bob] {
+        client.hears("MESSAGE ada still here");
+        assert_eq!(client.history().len(), 50);
+    }
+    let (heard, _) = silent.hears_to_the_end();
+    assert!(heard.iter().all(|line| *line == message), "what it heard is what was said");
+    let log = server.log();
+    let closed = log.lines().find(|line| line.contains("a-silent")).unwrap_or_default();
+    for word in ["slow", "lounge", &there(&ada).ip().to_string()] {
+        assert!(closed.contains(word), "no `{word}` in the log: {log}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_room_under_load_does_not_notice_members_that_never_read() {
+    let data = Data::new();
+    let server = Server::start(&data, &["--heartbeat-interval", "0"]);
+    let silent: Vec<Client> = (0..20).map(|number| server.join(&format!("silent-{number}"), "load-5-0")).collect();
+    let rss = rss_of(server.pid());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relay-load"));
+    let load = command
+        .args(["--address", &server.address.to_string()])
+        .args("--rooms 2 --members 10 --senders 10 --window 16 --messages 1000 --size 1000 --seed 5".split(' '));
+    let load = load.output().expect("it can be started");
+    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+    let growth_bytes = rss_peak_of(server.pid()).saturating_sub(rss);
+    assert!(growth_bytes < RSS_GROWTH_MAX_BYTES, "{growth_bytes} bytes more");
+    for client in &silent {
+        assert_eq!(client.take_error(), Some(Errno::CONNRESET), "10 MB were too much for it");
+    }
+    server.stop();
+}
