@@ -25,6 +25,10 @@ impl OnceQueue {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) fn pop(&mut self) -> Option<u32> {
         let index = self.queue.pop_front()?;
         self.queued[index as usize] = false;

@@ -43,6 +43,12 @@ impl Hub {
         None
     }
 
+    /// How many calls of [`Hub::pop_touched`] name every connection that has something to do now. Those that come up meanwhile, again or
+    /// for the first time, are behind them: a shell that stops here and comes back leaves nobody waiting for one with a long queue.
+    pub fn touched_len(&self) -> usize {
+        self.touched.len()
+    }
+
     /// What to write next to a connection, for one vectored write: at most [`RELEASE_BYTES`](crate::limits::RELEASE_BYTES).
     pub fn outbox(&self, id: ConnectionId) -> impl Iterator<Item = &[u8]> {
         self.connections.get(id.0).into_iter().flat_map(|connection| connection.outbox.slices())

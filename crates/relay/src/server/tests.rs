@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use miniloop::net::TcpStream;
 use miniloop::{EventLoop, VirtualClock};
+use relay_core::limits::RELEASE_BYTES;
 use relay_core::{Batch, PeerLimits, Rate, Settings};
 
 use super::*;
@@ -66,6 +67,40 @@ fn the_heartbeat_goes_on_after_a_pause_in_which_nothing_more_came() {
             miniloop::yield_now().await;
         }
         assert_eq!(next_look(&running), Some(10 * second), "nothing has passed of the time to her PING");
+    };
+    event_loop.run_until_complete(test).expect("nothing panics");
+}
+
+#[test]
+fn a_turn_writes_to_a_connection_once_however_much_is_queued() {
+    let mut event_loop = EventLoop::new().expect("there are descriptors left");
+    let test = async {
+        let (stop, _) = promise();
+        let server = Rc::new(Server::new(Hub::new(Settings::default()), stop));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left");
+        let client = TcpStream::connect(listener.local_addr().expect("it is bound")).await.expect("it listens");
+        let (stream, address) = listener.accept().await.expect("the client has connected");
+        connection::open(&server, stream, address);
+        client.write(b"JOIN ada lobby\n").await.expect("it lives");
+        let id = loop {
+            server.turn.heard().await;
+            let touched = server.hub.borrow_mut().pop_touched();
+            if let Some(touched) = touched {
+                break touched.id;
+            }
+        };
+        let queued_bytes = || server.hub.borrow().outbox_len_bytes(id);
+        let message = format!("MSG {}\n", "x".repeat(4000));
+        let batch = {
+            let mut hub = server.hub.borrow_mut();
+            hub.receive(server.now(), id, message.repeat(40).as_bytes());
+            hub.take_batch().expect("there are messages")
+        };
+        server.hub.borrow_mut().committed(server.now(), batch);
+        let before_bytes = queued_bytes();
+        turn::run(&server);
+        assert_eq!(before_bytes - queued_bytes(), RELEASE_BYTES);
+        server.turn.heard().await;
     };
     event_loop.run_until_complete(test).expect("nothing panics");
 }

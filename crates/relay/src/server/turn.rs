@@ -28,7 +28,8 @@ pub(super) fn start(server: &Rc<Server>) {
 /// Writes what is queued, closes what has ended, and sees to what follows from it.
 pub(super) fn run(server: &Rc<Server>) {
     let now = server.now();
-    loop {
+    let touched_len = server.hub.borrow().touched_len();
+    for _ in 0..touched_len {
         let touched = server.hub.borrow_mut().pop_touched();
         let Some(Touched { id, send, read, closed }) = touched else { break };
         if let Some(closed) = closed {
@@ -42,6 +43,10 @@ pub(super) fn run(server: &Rc<Server>) {
         if read {
             peer.task.ring();
         }
+    }
+    if server.hub.borrow().touched_len() > 0 {
+        // Behind those who want to be read: a large commit may take as many turns as the kernels' buffers have place for.
+        server.wake_turn();
     }
     deadlines::arm(server);
     server.commits.ring();
