@@ -1,8 +1,8 @@
 //! What one commit makes durable: the open messages of every room, as the bytes that members will see.
 //!
-//! A batch is owned by one side at a time. The hub fills it, the commit worker borrows it while it is on its way to disk, and it comes
-//! back whole to be fanned out. So nothing here is shared between threads, and the bytes of a message are written once, formatted, and
-//! never copied.
+//! A batch is owned by one side at a time. The hub fills it, the commit worker borrows it while it is on its way to disk, and it comes back
+//! whole to be fanned out. So nothing here is shared between threads, and the bytes of a message are written once, formatted, and never
+//! copied. Next: `nanos.rs`.
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,7 +1,7 @@
 //! How fast one client may send messages: a token bucket, kept as one point in time.
 //!
 //! Instead of counting tokens and refilling them, it remembers when it will be full again (the generic cell rate algorithm of ATM
-//! networks).
+//! networks). Costs three words and, for each message, an addition. Next: `name.rs`.
 
 use core::time::Duration;
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A client must not be closed for a `PONG` that the server chose not to read. So while the server has paused a connection, and until the
-//! shell has read what the kernel holds since, the clock stands still: the deadline moves away as fast as time passes.
+//! shell has read what the kernel holds since, the clock stands still: the deadline moves away as fast as time passes. Next: `bucket.rs`.
 
 use crate::nanos::Nanos;
 

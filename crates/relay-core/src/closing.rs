@@ -1,4 +1,6 @@
 //! Why connections end, and what the shell learns when one does.
+//!
+//! Words only: `hub::ending` decides. Next: `counters.rs`.
 
 use alloc::rc::Rc;
 use core::net::SocketAddr;

@@ -7,7 +7,8 @@
 //!      +-----------------+---- slow, lost, ping timeout, .. ---------------------------+
 //! ```
 //!
-//! An idle one owns no buffers: `kept`, the outbox and the waiting answers are empty and without memory.
+//! An idle one owns no buffers: `kept`, the outbox and the waiting answers are empty and without memory. Knows nothing of other
+//! connections. Next: `hub/mod.rs`, which has all of them.
 
 use alloc::{collections::VecDeque, rc::Rc, vec::Vec};
 use core::net::SocketAddr;

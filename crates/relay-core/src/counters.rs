@@ -1,4 +1,6 @@
 //! What has happened since the start, for metrics and tests. Each limit that bites is counted.
+//!
+//! Knows nothing of who reads them. Next: `slots.rs`, the first mechanism.
 
 use crate::closing::CloseReason;
 

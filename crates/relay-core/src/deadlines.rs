@@ -2,6 +2,7 @@
 //!
 //! An entry may be too early, never too late. So a deadline that moves away, which is what nearly all do (each `PONG`, each pause), costs
 //! nothing; the entry is corrected when it comes up. Arming and removing cost a search in an ordered set, 200 ns with 15,000 connections.
+//! What a deadline is for, `clock.rs` knows; that is next.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 

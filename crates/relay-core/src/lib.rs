@@ -11,8 +11,9 @@
 //!    each that can be written again, [`Hub::writable`].
 //! 2. When a batch came back from the disk, [`Hub::committed`] or [`Hub::commit_refused`].
 //! 3. [`Hub::tick`], after the reading: a `PONG` that arrived together with its deadline counts.
-//! 4. For the next [`Hub::touched_len`] of [`Hub::pop_touched`]: write what [`Hub::outbox`] holds once and report it with [`Hub::sent`] and, if the kernel took
-//!    less, [`Hub::send_blocked`]; go back to step 1 where a pause is over, also if nothing has come meanwhile; close what has ended.
+//! 4. For the next [`Hub::touched_len`] of [`Hub::pop_touched`]: write what [`Hub::outbox`] holds once and report it with [`Hub::sent`]
+//!    and, if the kernel took less, [`Hub::send_blocked`]; go back to step 1 where a pause is over, also if nothing has come meanwhile;
+//!    close what has ended.
 //! 5. [`Hub::take_batch`], for the commit worker.
 //! 6. Wait for sockets and the worker, at most until [`Hub::next_deadline`].
 //!

@@ -1,7 +1,7 @@
 //! Every bound of the protocol and of the hub, each with its reason. What an operator may change is in [`Settings`](crate::Settings)
 //! instead.
 //!
-//! When a bound bites, a client is told, paused or cut, and [`Counters`](crate::Counters) says how often.
+//! When a bound bites, a client is told, paused or cut, and [`Counters`](crate::Counters) says how often. Next: `settings.rs`.
 
 use core::time::Duration;
 

@@ -1,6 +1,7 @@
 //! What makes bytes a line of the protocol: its end, its length, its text.
 //!
-//! Every byte of every message passes here, so plain ASCII is judged without a branch per byte.
+//! Every byte of every message passes here, so plain ASCII is judged without a branch per byte. Knows no words: those are next, in
+//! `command.rs`.
 
 use crate::limits::LINE_LEN_MAX_BYTES;
 

@@ -1,6 +1,6 @@
 //! Points in time, as the shell's clock counts them.
 //!
-//! This crate reads no clock: every call that can meet a deadline is handed the time. Only differences mean anything.
+//! This crate reads no clock: every call that can meet a deadline is handed the time. Only differences mean anything. Next: `limits.rs`.
 
 use core::ops::Add;
 use core::time::Duration;

@@ -1,7 +1,7 @@
 //! A queue of places in a table, each at most once.
 //!
 //! It never grows beyond the table, whatever is put in and however often, and forgetting a place is not necessary: whoever takes one out
-//! looks whether there is still something to do.
+//! looks whether there is still something to do. Next: `deadlines.rs`.
 
 use alloc::{collections::VecDeque, vec::Vec};
 

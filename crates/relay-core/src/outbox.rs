@@ -1,7 +1,8 @@
 //! What is queued for one client: slices of buffers that it shares with others, first in, first out.
 //!
 //! A message costs a member one entry per commit, however many messages that commit holds. Two sums are kept: everything that is queued,
-//! and the part that counts toward the client's limit, which is at most the last [`RELEASE_BYTES`] of each buffer (see there).
+//! and the part that counts toward the client's limit, which is at most the last [`RELEASE_BYTES`] of each buffer (see there). Knows
+//! nothing of the limits that the sums are for, nor of the kernel. Next: `tail.rs`.
 
 use alloc::{collections::VecDeque, rc::Rc, vec::Vec};
 

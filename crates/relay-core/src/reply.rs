@@ -1,4 +1,6 @@
 //! The lines that the server answers with. Clients compare them byte for byte.
+//!
+//! When each is said, `hub` decides. Next: `outbox.rs`.
 
 pub(crate) const EXPECTED_JOIN: &str = "ERR expected JOIN <name> <room>\n";
 pub(crate) const EXPECTED_COMMAND: &str = "ERR expected MSG <text>, HISTORY, or QUIT\n";

@@ -1,7 +1,8 @@
 //! Rooms: who is in them and what was said last.
 //!
 //! Both maps are ordered: what strangers choose is compared, never hashed, so nobody can make the keys collide, and a step costs one
-//! comparison of short strings. They are searched on `JOIN` and on leaving only; a message finds its room by key.
+//! comparison of short strings. They are searched on `JOIN` and on leaving only; a message finds its room by key. Knows keys of
+//! connections, not connections. Next: `uncommitted.rs`.
 
 use alloc::{collections::BTreeMap, rc::Rc};
 

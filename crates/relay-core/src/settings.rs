@@ -1,4 +1,6 @@
 //! What an operator may change, with the defaults of the design.
+//!
+//! Knows nothing of command lines and files: the shell reads them. Next: `closing.rs`.
 
 use core::time::Duration;
 

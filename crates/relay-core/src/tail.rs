@@ -1,7 +1,8 @@
 //! The last messages of a room, for `HISTORY`.
 //!
-//! Committed buffers are shared with the members' outboxes, not copied, as long as all of their messages are wanted; of a larger commit
-//! the last messages are copied out, so that a quiet room never keeps megabytes alive. A commit costs a room a few nanoseconds here.
+//! Committed buffers are shared with the members' outboxes, not copied, as long as all of their messages are wanted; of a larger commit the
+//! last messages are copied out, so that a quiet room never keeps megabytes alive. A commit costs a room a few nanoseconds here. Next:
+//! `room.rs`.
 
 use alloc::{collections::VecDeque, format, rc::Rc, vec::Vec};
 

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A message is appended to its room's section of the newest batch, formatted, in about 30 ns; nothing is looked up by name. Batches are
-//! numbered from 1 and end in the order of their numbers, so "everything of mine is committed" is one comparison.
+//! numbered from 1 and end in the order of their numbers, so "everything of mine is committed" is one comparison. Knows nothing of members:
+//! who is shown a message, `hub::commits` decides. Next: `connection.rs`.
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 

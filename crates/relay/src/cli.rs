@@ -1,4 +1,6 @@
 //! The command line: what can be said, and what it means when nothing is said.
+//!
+//! Knows nothing of what the commands do. Next: `descriptors.rs`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

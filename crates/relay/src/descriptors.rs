@@ -1,4 +1,6 @@
 //! How many connections the system lets this process have.
+//!
+//! Next: `serve.rs`.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

@@ -1,4 +1,6 @@
 //! Lengths of time as people write them: `10s`, `500ms`, `2m`, and `0` for off.
+//!
+//! Next: `storage/mod.rs`, then its files.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Why a command of the command line failed, in words for the person who gave it.
+//!
+//! Next: `duration.rs`.
 
 use std::fmt;
 

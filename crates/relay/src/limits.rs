@@ -1,5 +1,5 @@
 //! Every bound of the server process, each with its reason. Those of the protocol are in `relay_core::limits`, those of the log in
-//! `storage/limits.rs`.
+//! `storage/limits.rs`. Next: `error.rs`.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! `relay serve`: opens the data, starts the server, says what to do next, and stops in order.
+//!
+//! Next: `main.rs`.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! Batches out to the disk, and what happens when they come back: fan-out, or refusal.
 //!
-//! This is the only place that shows a message to anybody. The lines of a room's section become one shared buffer; each member's outbox
-//! and the room's history take a reference to it, so a commit costs a member one entry however many messages it holds. Only a member with
-//! answers that wait between its own messages gets the buffer in pieces, with the answers in between.
+//! This is the only place that shows a message to anybody. The lines of a room's section become one shared buffer; each member's outbox and
+//! the room's history take a reference to it, so a commit costs a member one entry however many messages it holds. Only a member with
+//! answers that wait between its own messages gets the buffer in pieces, with the answers in between. Next: `output.rs`.
 
 use alloc::{collections::BTreeMap, rc::Rc, vec::Vec};
 

@@ -1,7 +1,7 @@
 //! How connections end: drained, when the server says goodbye and flushes what is queued, or cut, when there is nothing left to say.
 //!
-//! Either way a connection leaves its room at once, and its end is announced to the shell exactly once; its accepted messages are
-//! committed and shown like all others.
+//! Either way a connection leaves its room at once, and its end is announced to the shell exactly once; its accepted messages are committed
+//! and shown like all others. Next: `time.rs`.
 
 use super::{ConnectionId, Hub};
 use crate::clock::Due;

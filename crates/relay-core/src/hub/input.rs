@@ -2,7 +2,8 @@
 //!
 //! A read is parsed where it lies, in the shell's buffer. Copied is only what cannot be parsed yet: an unfinished line, or everything
 //! behind the line at which the connection had to pause. When the cause of a pause goes away, [`Hub::resume_from`] parses that first, and
-//! the shell is told to read on. The clock of a paused connection starts again when the shell has read it dry (`clock` says why).
+//! the shell is told to read on. The clock of a paused connection starts again when the shell has read it dry (`clock` says why). Next:
+//! `requests.rs`.
 
 use core::mem;
 

@@ -3,7 +3,8 @@
 //! `input` bytes into lines, pausing; `requests` what a line means; `commits` batches and fan-out; `output` what the shell sends;
 //! `ending` how connections end; `time` deadlines.
 //!
-//! Nothing here iterates all connections, except a shutdown. Calls with the id of a connection that is gone do nothing.
+//! Nothing here iterates all connections, except a shutdown. Calls with the id of a connection that is gone do nothing. Next: `input.rs`,
+//! where bytes come in.
 
 mod input;
 mod requests;

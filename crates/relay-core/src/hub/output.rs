@@ -2,6 +2,7 @@
 //!
 //! The hub never knows what a client has received, only what the kernel has refused. So a full outbox says nothing until the shell has
 //! tried to write it: the limit is judged when the kernel took less than it was offered, and from then on with everything that is queued.
+//! Next: `ending.rs`.
 
 use super::{ConnectionId, Hub};
 use crate::closing::{CloseReason, Closed};

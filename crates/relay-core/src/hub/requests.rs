@@ -1,7 +1,8 @@
 //! What each line means for who sent it, and the order of the answers.
 //!
 //! A connection's answers come in the order of its requests. `MESSAGE` is the answer to `MSG` and comes with the commit; so every other
-//! answer waits behind the messages that its connection sent before and that are not committed yet (`commits` releases it).
+//! answer waits behind the messages that its connection sent before and that are not committed yet (`commits` releases it). Next:
+//! `commits.rs`.
 
 use alloc::{format, rc::Rc};
 

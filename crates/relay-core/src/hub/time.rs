@@ -1,6 +1,7 @@
 //! Deadlines: `PING` and its `PONG`, the wait for a `JOIN` and for a flush, and the refill of token buckets.
 //!
 //! The shell calls [`Hub::tick`] after it has read all sockets of a turn, so that an answer that came in time is never judged as missing.
+//! This is the last file; `tests/hub` shows all of it at work.
 
 use super::Hub;
 use crate::clock::Due;

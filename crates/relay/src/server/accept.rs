@@ -1,4 +1,6 @@
 //! Accepting connections.
+//!
+//! Who is let in, the hub decides; when descriptors run out, the listener waits by itself. Next: `commit.rs`.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Batches to the commit worker and back. What it brings back is the only cause of a broadcast.
 //!
-//! Group commit without a timer: while one batch is on the disk the next one fills, and it is taken as soon as the disk is free. So an
-//! idle server answers after one `fdatasync`, and a busy one makes thousands of messages durable with each.
+//! Group commit without a timer: while one batch is on the disk the next one fills, and it is taken as soon as the disk is free. So an idle
+//! server answers after one `fdatasync`, and a busy one makes thousands of messages durable with each. Next: `prepare.rs`.
 
 use std::convert::Infallible;
 use std::io;

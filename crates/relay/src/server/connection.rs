@@ -1,4 +1,7 @@
 //! One connection: reads whenever the hub lets it, and tells the turn when the kernel takes bytes again.
+//!
+//! It knows nothing of lines: whether to read on, and what the bytes mean, the hub says. While nothing comes it costs a task and no buffer.
+//! Next: `accept.rs`.
 
 use std::cell::Cell;
 use std::future::poll_fn;

@@ -1,7 +1,7 @@
 //! The hub's deadlines: one timer, armed for the earliest.
 //!
 //! The timer is a callback of the loop, so it runs after the I/O of the same poll: a `PONG` that has arrived is read before the deadline
-//! that would have closed its sender is judged.
+//! that would have closed its sender is judged. Costs one comparison per turn while the earliest deadline stays. Next: `turn.rs`.
 
 use std::rc::Rc;
 

@@ -2,7 +2,7 @@
 //!
 //! A kernel that closes a socket with unread input sends a reset, and a reset makes the client's kernel throw away what it has not handed
 //! over yet: `OK QUIT`, or the error that explains the end. So when there is unread input, our direction is ended first and the rest is
-//! read away, for a second at most and for a few connections at a time.
+//! read away, for a second at most and for a few connections at a time. Next: `deadlines.rs`.
 
 use std::cell::Cell;
 use std::net::Shutdown;

@@ -1,4 +1,6 @@
 //! The archive worker, which makes the next log file while commits go on. A commit that finds none would have to wait for it.
+//!
+//! When one is due, the storage knows. Next: `mod.rs`, which starts and stops all of them.
 
 use std::convert::Infallible;
 use std::io;

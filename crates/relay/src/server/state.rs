@@ -1,6 +1,6 @@
 //! What the parts of the server share: the hub, the sockets, and how the parts wake one another.
 //!
-//! Everything is on one thread. Nobody awaits while the hub is borrowed, and nobody calls another part meanwhile.
+//! Everything is on one thread. Nobody awaits while the hub is borrowed, and nobody calls another part meanwhile. Next: `lingering.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;

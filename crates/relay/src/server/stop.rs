@@ -1,4 +1,6 @@
 //! Why a server stops.
+//!
+//! Next: `state.rs`.
 
 use crate::storage::StorageError;
 
