@@ -1,6 +1,9 @@
 //! Who is let in, and how everything ends.
 
-use relay_core::{CloseReason, Settings};
+use std::time::Duration;
+
+use relay_core::limits::LINE_LEN_MAX_BYTES;
+use relay_core::{CloseReason, Settings, StorageError};
 
 use crate::world::{World, check};
 
@@ -60,6 +63,19 @@ fn refusals_are_counted() {
     assert!(!connect(&mut world, 101, "10.0.0.3"));
     let counters = world.hub.counters();
     assert_eq!((counters.connections, counters.refused_address_full, counters.refused_server_full), (65, 2, 1));
+}
+
+#[test]
+fn lines_and_messages_that_are_refused_are_counted_and_so_are_pings() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.send("alice", "x".repeat(LINE_LEN_MAX_BYTES + 1));
+    world.send("alice", "x\nMSG one\n\0\nMSG two\n\0\n");
+    world.refuse(StorageError::Full);
+    world.pass(Duration::from_secs(10));
+    let counters = world.hub.counters();
+    let counted = [counters.lines_too_long, counters.lines_invalid, counters.messages_refused, counters.pings, counters.joins];
+    assert_eq!((counted, counters.messages_accepted, counters.messages_committed), ([1, 2, 2, 1, 1], 2, 0));
 }
 
 #[test]
@@ -226,7 +242,7 @@ fn a_room_stays_while_it_has_members_or_messages() {
     world.send("alice", "MSG one\n");
     world.lose("alice");
     assert_eq!(world.hub.room_count(), 1);
-    world.refuse(relay_core::StorageError::Full);
+    world.refuse(StorageError::Full);
     assert_eq!(world.hub.room_count(), 0);
     world.join("bob", "blue");
     world.send("bob", "MSG one\n");
