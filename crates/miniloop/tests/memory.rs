@@ -222,6 +222,22 @@ fn callbacks_and_their_failures_leave_nothing_behind() {
 }
 
 #[test]
+fn readers_that_give_up_do_not_stay_in_line() {
+    let (_resolver, promise) = promise::<(), Abandoned>();
+    let shared = promise.shared();
+    check_steady(async || assert!(timeout(ms(1), shared.clone()).await.is_err()));
+    let mut event_loop = EventLoop::new().unwrap();
+    let mut run = |rounds: usize| {
+        for _ in 0..rounds {
+            event_loop.run_until_complete(yield_now()).unwrap();
+        }
+        LIVE_BYTES.get()
+    };
+    let early = run(1_000);
+    assert_eq!(run(9_000), early, "nor the futures that were run");
+}
+
+#[test]
 fn turning_a_loop_by_hand_leaves_nothing_behind() {
     let (mut event_loop, clock, _) = manual();
     let handle = event_loop.handle();
