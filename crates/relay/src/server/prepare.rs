@@ -20,14 +20,18 @@ pub(super) fn start(server: &Rc<Server>, preparer: Preparer) -> io::Result<()> {
 }
 
 async fn prepare(server: Rc<Server>, preparer: Preparer, worker: Worker<Preparer>) -> Infallible {
+    let mut is_failing = false;
     loop {
         if preparer.is_due() {
             let worked = worker.call(|files| files.prepare()).await;
             // The commit that needs the file meets the same error and decides; until then nothing is lost.
-            match worked {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!("the next log file cannot be made ahead of time: {error}"),
-                Err(_) => panic!("the archive worker has ended"),
+            let Ok(prepared) = worked else { panic!("the archive worker has ended") };
+            let was_failing = std::mem::replace(&mut is_failing, prepared.is_err());
+            if let Err(error) = prepared
+                && !was_failing
+            {
+                // Said once: it is tried again after each commit.
+                warn!("the next log file cannot be made ahead of time: {error}");
             }
         }
         server.prepare.heard().await;
