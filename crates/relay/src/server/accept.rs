@@ -2,7 +2,9 @@
 //!
 //! Who is let in, the hub decides; when descriptors run out, the listener waits by itself. Next: `commit.rs`.
 
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use miniloop::Task;
 use miniloop::net::TcpListener;
@@ -32,6 +34,15 @@ pub(super) fn start(server: &Rc<Server>, listener: TcpListener) -> Accepting {
 }
 
 impl Accepting {
+    /// Ready when it has ended by itself, which it never should.
+    pub(super) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx).map(|ended| {
+            if let Err(error) = ended {
+                error!(%error, "the part `accept` of the server has ended");
+            }
+        })
+    }
+
     /// Closes the listener: whoever connects from now on is refused.
     pub(super) fn stop(self) {
         drop(self.0);

@@ -19,9 +19,12 @@ mod accept;
 mod commit;
 mod prepare;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use miniloop::net::TcpListener;
 use miniloop::{Abandoned, Promise, promise};
@@ -35,7 +38,7 @@ use crate::storage::{Preparer, Storage};
 /// A server that accepts connections.
 pub struct Running {
     server: Rc<Server>,
-    listener: accept::Accepting,
+    accepting: accept::Accepting,
     stop: Promise<Stop, Abandoned>,
     address: SocketAddr,
 }
@@ -54,8 +57,8 @@ pub fn start(hub: Hub, listener: TcpListener, storage: impl Storage, preparer: O
     if let Some(preparer) = preparer {
         prepare::start(&server, preparer)?;
     }
-    let listener = accept::start(&server, listener);
-    Ok(Running { server, listener, stop, address })
+    let accepting = accept::start(&server, listener);
+    Ok(Running { server, accepting, stop, address })
 }
 
 impl Running {
@@ -71,9 +74,9 @@ impl Running {
 
     /// Serves until somebody asks to stop or something fails, then stops accepting, commits what was accepted, flushes for at most
     /// [`FLUSH_TIMEOUT`], and closes. Returns why it stopped.
-    pub async fn serve(self) -> Stop {
-        let stop = self.stop.await.unwrap_or(Stop::Defect("every way to stop it is gone"));
-        self.listener.stop();
+    pub async fn serve(mut self) -> Stop {
+        let stop = poll_fn(|cx| self.poll_stop(cx)).await;
+        self.accepting.stop();
         self.server.hub.borrow_mut().shutdown(self.server.now());
         self.server.wake_turn();
         let finished = self.server.finished();
@@ -84,6 +87,13 @@ impl Running {
             finished.await;
         }
         stop
+    }
+
+    fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
+        match Pin::new(&mut self.stop).poll(cx) {
+            Poll::Ready(stop) => Poll::Ready(stop.unwrap_or(Stop::Defect("every way to stop it is gone"))),
+            Poll::Pending => self.accepting.poll_ended(cx).map(|()| Stop::Defect("accept")),
+        }
     }
 }
 

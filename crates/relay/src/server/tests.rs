@@ -27,9 +27,12 @@ impl Storage for Panics {
     }
 }
 
+fn listener() -> TcpListener {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left")
+}
+
 fn serve_on_loopback(settings: Settings, storage: impl Storage) -> Running {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left");
-    start(Hub::new(settings), listener, storage, None).expect("there are threads left")
+    start(Hub::new(settings), listener(), storage, None).expect("there are threads left")
 }
 
 async fn hears(client: &TcpStream, expected: &str) {
@@ -77,7 +80,7 @@ fn a_turn_writes_to_a_connection_once_however_much_is_queued() {
     let test = async {
         let (stop, _) = promise();
         let server = Rc::new(Server::new(Hub::new(Settings::default()), stop));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left");
+        let listener = listener();
         let client = TcpStream::connect(listener.local_addr().expect("it is bound")).await.expect("it listens");
         let (stream, address) = listener.accept().await.expect("the client has connected");
         connection::open(&server, stream, address);
@@ -121,4 +124,17 @@ fn a_server_without_one_of_its_parts_stops_though_a_batch_never_comes_back() {
     };
     let stop = event_loop.run_until_complete(test).expect("nothing waits for ever");
     assert!(matches!(stop, Stop::Defect("commit")), "{stop:?}");
+}
+
+#[test]
+fn a_server_that_cannot_accept_any_more_stops() {
+    let mut event_loop = EventLoop::new().expect("there are descriptors left");
+    let test = async {
+        let listener = listener();
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).expect("it listens");
+        let running = start(Hub::new(Settings::default()), listener, CommitsAtOnce, None).expect("there are threads left");
+        running.serve().await
+    };
+    let stop = event_loop.run_until_complete(test).expect("nothing panics");
+    assert!(matches!(stop, Stop::Defect("accept")), "{stop:?}");
 }
