@@ -2,7 +2,7 @@
 //!
 //! Cargo refuses cycles between crates; this refuses them between files, so that a crate can be read from its first file to its last.
 //! Test code and doc comments may look anywhere. A module may publish names of its own parts (`pub use part::Name`): that uses nothing,
-//! and whoever uses the name is judged by the file that defines it. Every package has its list.
+//! and whoever uses the name is judged by the file that defines it. Every package has its list, and `mod` lines have its order.
 //! Read next: `unsafe_code.rs`.
 
 use std::collections::BTreeMap;
@@ -71,9 +71,10 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Finding> {
                 found.extend(check_reference(&path, reference, modules, module, *position, &positions));
             }
             if root == file {
-                found.extend(check_root(&path, source, &positions));
+                found.extend(check_root(&path, source));
             }
         }
+        found.extend(check_module_order(&path, file, source, &positions));
     }
     found
 }
@@ -106,23 +107,22 @@ fn check_reference(
     Some(Finding::new(path, reference.line, what, remedy))
 }
 
-/// The root file is the crate's table of contents: `mod` lines in the order of the layers, and in `lib.rs` nothing but them and re-exports.
-fn check_root(path: &str, source: &Source, positions: &BTreeMap<String, usize>) -> Vec<Finding> {
+/// `lib.rs` is the crate's table of contents: nothing but `mod` lines and re-exports.
+fn check_root(path: &str, source: &Source) -> Vec<Finding> {
+    let lines = source.item_lines.iter().filter(|_| path.ends_with("/lib.rs"));
+    let what = "lib.rs holds only docs, attributes, `mod` lines and re-exports";
+    lines.map(|line| Finding::new(path, *line, what, "move this to a file that names it")).collect()
+}
+
+/// `mod` lines stand in the order of the layers, so that each file with parts tells how to read them.
+fn check_module_order(path: &str, file: &str, source: &Source, positions: &BTreeMap<String, usize>) -> Vec<Finding> {
     let mut found = Vec::new();
-    if path.ends_with("/lib.rs") {
-        for line in &source.item_lines {
-            found.push(Finding::new(
-                path,
-                *line,
-                "lib.rs holds only docs, attributes, `mod` lines and re-exports",
-                "move this to a file that names it",
-            ));
-        }
-    }
+    let folder = folder_of_modules(file);
     let mut previous: Option<(usize, &str)> = None;
     for module in source.modules.iter().filter(|module| !module.inline) {
-        let own = |file: &&String| **file == format!("{}.rs", module.name) || file.starts_with(&format!("{}/", module.name));
-        let Some(position) = positions.iter().filter(|(file, _)| own(file)).map(|(_, position)| *position).min() else { continue };
+        let (own_file, own_folder) = (format!("{folder}{}.rs", module.name), format!("{folder}{}/", module.name));
+        let own = positions.iter().filter(|(listed, _)| **listed == own_file || listed.starts_with(&own_folder));
+        let Some(position) = own.map(|(_, position)| *position).min() else { continue };
         if let Some((before, name)) = previous.filter(|(before, _)| *before > position) {
             let what =
                 format!("`mod {}` stands below `mod {name}`, but above it in layers.txt (lines {position} and {before})", module.name);
@@ -131,6 +131,15 @@ fn check_root(path: &str, source: &Source, positions: &BTreeMap<String, usize>) 
         previous = Some((position, &module.name));
     }
     found
+}
+
+/// Where the modules of a file stand: beside a root or a `mod.rs`, below the name of any other file.
+fn folder_of_modules(file: &str) -> String {
+    let (folder, name) = file.rsplit_once('/').map_or(("", file), |(folder, name)| (&file[..folder.len() + 1], name));
+    match name {
+        "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
+        _ => format!("{}/", file.trim_end_matches(".rs")),
+    }
 }
 
 #[cfg(test)]

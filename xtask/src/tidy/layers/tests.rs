@@ -97,6 +97,13 @@ fn mod_lines_stand_in_the_order_of_the_list() {
         &[("main.rs", "mod b;\nmod a;\nfn main() { b::f() }"), ("a.rs", ""), ("b.rs", "")],
         &[("crate/src/main.rs:2", "same order")],
     );
+    // In folders, in files with parts, and in further programs as well.
+    for (parts, owner) in [("a/", "a/mod.rs"), ("a/", "a.rs"), ("bin/a/", "bin/a/main.rs")] {
+        let (one, two) = (format!("{parts}one.rs"), format!("{parts}two.rs"));
+        let root = if owner.starts_with("bin/") { "" } else { "mod a;" };
+        let files = [("lib.rs", root), (owner, "mod two;\nmod one;"), (&one, ""), (&two, "")];
+        check(&format!("{one}\n{two}\n{owner}\nlib.rs\n"), &files, &[(&format!("crate/src/{owner}:2"), "same order")]);
+    }
 }
 
 #[test]
