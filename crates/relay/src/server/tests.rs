@@ -9,6 +9,7 @@ use relay_core::limits::RELEASE_BYTES;
 use relay_core::{Batch, PeerLimits, Rate, Settings};
 
 use super::*;
+use crate::limits::{LINGER_TIMEOUT, LINGERING_LEN_MAX, SLICES_PER_WRITE};
 use crate::storage::StorageError;
 
 struct CommitsAtOnce;
@@ -33,6 +34,19 @@ fn listener() -> TcpListener {
 
 fn serve_on_loopback(settings: Settings, storage: impl Storage) -> Running {
     start(Hub::new(settings), listener(), storage, None).expect("there are threads left")
+}
+
+/// A server of which only the connections work: the test is the other parts.
+fn server_without_parts() -> Rc<Server> {
+    Rc::new(Server::new(Hub::new(Settings::default()), promise().0))
+}
+
+/// A client, and the server's end of its connection.
+async fn connected() -> (TcpStream, TcpStream, SocketAddr) {
+    let listener = listener();
+    let client = TcpStream::connect(listener.local_addr().expect("it is bound")).await.expect("it listens");
+    let (stream, address) = listener.accept().await.expect("the client has connected");
+    (client, stream, address)
 }
 
 async fn hears(client: &TcpStream, expected: &str) {
@@ -77,35 +91,73 @@ fn the_heartbeat_goes_on_after_a_pause_in_which_nothing_more_came() {
 #[test]
 fn a_turn_writes_to_a_connection_once_however_much_is_queued() {
     let mut event_loop = EventLoop::new().expect("there are descriptors left");
-    let test = async {
-        let (stop, _) = promise();
-        let server = Rc::new(Server::new(Hub::new(Settings::default()), stop));
-        let listener = listener();
-        let client = TcpStream::connect(listener.local_addr().expect("it is bound")).await.expect("it listens");
-        let (stream, address) = listener.accept().await.expect("the client has connected");
-        connection::open(&server, stream, address);
-        client.write(b"JOIN ada lobby\n").await.expect("it lives");
-        let id = loop {
-            server.turn.heard().await;
-            let touched = server.hub.borrow_mut().pop_touched();
-            if let Some(touched) = touched {
-                break touched.id;
-            }
-        };
-        let queued_bytes = || server.hub.borrow().outbox_len_bytes(id);
-        let message = format!("MSG {}\n", "x".repeat(4000));
-        let batch = {
-            let mut hub = server.hub.borrow_mut();
-            hub.receive(server.now(), id, message.repeat(40).as_bytes());
-            hub.take_batch().expect("there are messages")
-        };
-        server.hub.borrow_mut().committed(server.now(), batch);
-        let before_bytes = queued_bytes();
-        turn::run(&server);
-        assert_eq!(before_bytes - queued_bytes(), RELEASE_BYTES);
+    event_loop.run_until_complete(check_one_write()).expect("nothing panics");
+}
+
+async fn check_one_write() {
+    let server = server_without_parts();
+    let (client, stream, address) = connected().await;
+    connection::open(&server, stream, address);
+    client.write(b"JOIN ada lobby\n").await.expect("it lives");
+    let id = loop {
         server.turn.heard().await;
+        let touched = server.hub.borrow_mut().pop_touched();
+        if let Some(touched) = touched {
+            break touched.id;
+        }
     };
-    event_loop.run_until_complete(test).expect("nothing panics");
+    turn::run(&server);
+    let written_bytes = |requests: String| {
+        let now = server.now();
+        let mut hub = server.hub.borrow_mut();
+        hub.receive(now, id, requests.as_bytes());
+        if let Some(batch) = hub.take_batch() {
+            hub.committed(now, batch);
+        }
+        let before_bytes = hub.outbox_len_bytes(id);
+        drop(hub);
+        turn::run(&server);
+        let after_bytes = server.hub.borrow().outbox_len_bytes(id);
+        turn::run(&server);
+        assert_eq!(server.hub.borrow().outbox_len_bytes(id), 0);
+        before_bytes - after_bytes
+    };
+    assert_eq!(written_bytes(format!("MSG {}\n", "x".repeat(4000)).repeat(20)), RELEASE_BYTES);
+    let error_bytes = "ERR expected MSG <text>, HISTORY, or QUIT\n".len();
+    assert_eq!(written_bytes("x\n".repeat(SLICES_PER_WRITE + 1)), SLICES_PER_WRITE * error_bytes);
+}
+
+#[test]
+fn a_connection_with_unread_input_lingers_so_that_its_last_words_arrive() {
+    let clock = VirtualClock::manual();
+    // The kernel delivers in real time.
+    let _hold = clock.hold();
+    let mut event_loop = EventLoop::builder().clock(&clock).build().expect("there are descriptors left");
+    event_loop.run_until_complete(check_lingering(&clock)).expect("nothing panics");
+}
+
+async fn check_lingering(clock: &VirtualClock) {
+    let server = server_without_parts();
+    let mut clients = Vec::new();
+    for _ in 0..=LINGERING_LEN_MAX {
+        let (client, stream, _) = connected().await;
+        client.write(b"unread").await.expect("it lives");
+        stream.readable().await.expect("it lives");
+        stream.write(b"last words\n").await.expect("it lives");
+        lingering::close(&server, stream);
+        clients.push(client);
+    }
+    assert_eq!(server.lingering_len.get(), LINGERING_LEN_MAX, "one was too many");
+    clients.pop();
+    for client in &clients {
+        hears(client, "last words\n").await;
+        assert_eq!(client.read(&mut [0]).await.ok(), Some(0), "an orderly end");
+    }
+    clock.advance(LINGER_TIMEOUT);
+    for _ in 0..10 {
+        miniloop::yield_now().await;
+    }
+    assert_eq!(server.lingering_len.get(), 0);
 }
 
 #[test]
