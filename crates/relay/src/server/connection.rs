@@ -43,8 +43,8 @@ pub(super) fn open(server: &Rc<Server>, stream: TcpStream, address: SocketAddr) 
 }
 
 async fn serve(server: Rc<Server>, peer: Rc<Peer>) {
-    let place = Place { server, id: peer.id };
-    let server = &place.server;
+    let guard = DisconnectOnDrop { server, id: peer.id };
+    let server = &guard.server;
     let end = poll_fn(|cx| poll(server, &peer, cx)).await;
     match end {
         End::Reset => {
@@ -60,13 +60,13 @@ async fn serve(server: Rc<Server>, peer: Rc<Peer>) {
     }
 }
 
-/// The connection in the hub. Its task may end early, by a defect or with the loop; the hub must hear of it then.
-struct Place {
+/// The task of a connection may end early, by a defect or with the loop: then the hub must hear of it.
+struct DisconnectOnDrop {
     server: Rc<Server>,
     id: ConnectionId,
 }
 
-impl Drop for Place {
+impl Drop for DisconnectOnDrop {
     fn drop(&mut self) {
         if self.server.peer(self.id).is_some() {
             self.server.hub.borrow_mut().disconnect(self.id);
