@@ -1,5 +1,5 @@
-//! A descriptor number that the user closed without removing its reader, and that an I/O object then gets. Alone in its process, because the
-//! system gives the lowest free number to whoever asks first.
+//! A descriptor number that the user closed without removing its reader, and that an I/O object then gets. Alone in its process, because
+//! the system gives the lowest free number to whoever asks first.
 
 use std::cell::Cell;
 use std::os::fd::AsRawFd;

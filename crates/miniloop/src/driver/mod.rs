@@ -52,7 +52,8 @@ pub(crate) struct ForeignWait {
 pub(crate) struct Discarded(Option<Source>);
 
 impl Discarded {
-    /// The callbacks of a number that was closed without removing them, and that now belongs to somebody else: they will never be called again.
+    /// The callbacks of a number that was closed without removing them, and that now belongs to somebody else: they will never be called
+    /// again.
     pub(crate) fn callbacks(&self) -> impl Iterator<Item = &Waker> {
         let foreign = match &self.0 {
             Some(Source::Foreign(foreign)) => Some(foreign),
