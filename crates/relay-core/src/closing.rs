@@ -1,4 +1,4 @@
-//! Why connections end, and what the shell learns when one does.
+//! Why connections end or are not let in, and what the shell learns of it.
 //!
 //! Words only: `hub::ending` decides. Next: `counters.rs`.
 
@@ -87,13 +87,4 @@ pub enum Refused {
     AddressFull,
     /// The server stops.
     Shutdown,
-}
-
-/// Why the storage did not commit a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StorageError {
-    /// No room: it may work again later.
-    Full,
-    /// It failed, and what is on disk is unknown.
-    Unavailable,
 }

@@ -59,8 +59,8 @@ mod uncommitted;
 mod connection;
 mod hub;
 
-pub use batch::{Batch, Section};
-pub use closing::{CloseReason, Closed, Refused, StorageError};
+pub use batch::{Batch, CommitError, Section};
+pub use closing::{CloseReason, Closed, Refused};
 pub use counters::Counters;
 pub use hub::{ConnectionId, Hub, Touched};
 pub use nanos::Nanos;

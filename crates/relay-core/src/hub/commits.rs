@@ -7,8 +7,8 @@
 use alloc::{collections::BTreeMap, rc::Rc, vec::Vec};
 
 use super::Hub;
-use crate::batch::{Batch, Section};
-use crate::closing::{CloseReason, StorageError};
+use crate::batch::{Batch, CommitError, Section};
+use crate::closing::CloseReason;
 use crate::connection::{Answer, Pause, Waiting};
 use crate::nanos::Nanos;
 use crate::outbox::Share;
@@ -35,12 +35,12 @@ impl Hub {
     }
 
     /// The batch is not on disk and will not be: each message is answered with an error, nothing is shown.
-    pub fn commit_refused(&mut self, now: Nanos, batch: Batch, error: StorageError) {
+    pub fn commit_refused(&mut self, now: Nanos, batch: Batch, error: CommitError) {
         let Some(flight) = self.uncommitted.land() else { return };
         drop(batch);
         let line = match error {
-            StorageError::Full => reply::STORAGE_FULL,
-            StorageError::Unavailable => reply::STORAGE_UNAVAILABLE,
+            CommitError::Full => reply::STORAGE_FULL,
+            CommitError::Unavailable => reply::STORAGE_UNAVAILABLE,
         };
         let mut sent_by: BTreeMap<Key, u32> = BTreeMap::new();
         for run in &flight.runs {

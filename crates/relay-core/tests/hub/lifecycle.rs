@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use relay_core::limits::LINE_LEN_MAX_BYTES;
-use relay_core::{CloseReason, Settings, StorageError};
+use relay_core::{CloseReason, CommitError, Settings};
 
 use crate::world::{World, check};
 
@@ -71,7 +71,7 @@ fn lines_and_messages_that_are_refused_are_counted_and_so_are_pings() {
     world.join("alice", "blue");
     world.send("alice", "x".repeat(LINE_LEN_MAX_BYTES + 1));
     world.send("alice", "x\nMSG one\n\0\nMSG two\n\0\n");
-    world.refuse(StorageError::Full);
+    world.refuse(CommitError::Full);
     world.pass(Duration::from_secs(10));
     let counters = world.hub.counters();
     let counted = [counters.lines_too_long, counters.lines_invalid, counters.messages_refused, counters.pings, counters.joins];
@@ -242,7 +242,7 @@ fn a_room_stays_while_it_has_members_or_messages() {
     world.send("alice", "MSG one\n");
     world.lose("alice");
     assert_eq!(world.hub.room_count(), 1);
-    world.refuse(StorageError::Full);
+    world.refuse(CommitError::Full);
     assert_eq!(world.hub.room_count(), 0);
     world.join("bob", "blue");
     world.send("bob", "MSG one\n");

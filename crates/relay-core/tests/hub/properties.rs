@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use relay_core::limits::{BATCH_MAX_BYTES, BEHIND_MAX_BYTES, HISTORY_LEN_MAX_MESSAGES, LINE_LEN_MAX_BYTES, UNCOMMITTED_MAX_BYTES};
-use relay_core::{Settings, StorageError};
+use relay_core::{CommitError, Settings};
 
 use crate::world::World;
 
@@ -112,7 +112,7 @@ fn play(steps: &[Step], read_len_max: usize) {
             }
             Step::Take if world.hub.uncommitted_len_bytes() > 0 && !world.is_committing() => world.take(),
             Step::Commit if world.hub.uncommitted_len_bytes() > 0 => world.commit(),
-            Step::Refuse if world.hub.uncommitted_len_bytes() > 0 => world.refuse(StorageError::Full),
+            Step::Refuse if world.hub.uncommitted_len_bytes() > 0 => world.refuse(CommitError::Full),
             Step::Take | Step::Commit | Step::Refuse => {}
             Step::Kernel(client, len) => world.set_kernel_room(NAMES[*client], *len),
         }

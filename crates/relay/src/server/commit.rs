@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 
 use miniloop::thread::Worker;
-use relay_core::StorageError as Refusal;
+use relay_core::CommitError;
 use tracing::{error, warn};
 
 use super::state::Server;
@@ -38,8 +38,8 @@ async fn commit_batches(server: Rc<Server>, worker: Worker<impl Storage>) -> Inf
         let mut hub = server.hub.borrow_mut();
         match &committed {
             Ok(()) => hub.committed(now, batch),
-            Err(StorageError::Full { .. }) => hub.commit_refused(now, batch, Refusal::Full),
-            Err(StorageError::Failed(_)) => hub.commit_refused(now, batch, Refusal::Unavailable),
+            Err(StorageError::Full { .. }) => hub.commit_refused(now, batch, CommitError::Full),
+            Err(StorageError::Failed(_)) => hub.commit_refused(now, batch, CommitError::Unavailable),
         }
         drop(hub);
         // Written at once: everybody waits for this.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use relay_core::{Batch, Closed, ConnectionId, Hub, Nanos, Refused, Section, Settings, StorageError};
+use relay_core::{Batch, Closed, CommitError, ConnectionId, Hub, Nanos, Refused, Section, Settings};
 
 pub(crate) use scenario::check;
 
@@ -170,7 +170,7 @@ impl World {
     }
 
     #[track_caller]
-    pub(crate) fn refuse(&mut self, error: StorageError) {
+    pub(crate) fn refuse(&mut self, error: CommitError) {
         if self.flight.is_none() {
             self.take();
         }

@@ -23,7 +23,7 @@
 
 use std::time::Duration;
 
-use relay_core::{PeerLimits, Rate, Settings, StorageError};
+use relay_core::{CommitError, PeerLimits, Rate, Settings};
 
 use super::{READ_LEN_MAX, World};
 
@@ -85,8 +85,8 @@ fn step(world: &mut World, line: &str, at: &str) {
         "silent" => assert_eq!(world.received(name), "", "{at}"),
         "commit" => world.commit(),
         "take" => world.take(),
-        "refuse" if rest == "full" => world.refuse(StorageError::Full),
-        "refuse" if rest == "unavailable" => world.refuse(StorageError::Unavailable),
+        "refuse" if rest == "full" => world.refuse(CommitError::Full),
+        "refuse" if rest == "unavailable" => world.refuse(CommitError::Unavailable),
         "end" => world.end(name),
         "lose" => world.lose(name),
         "closed" | "reset" => {
