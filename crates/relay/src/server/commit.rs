@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 
-use miniloop::thread::Worker;
-use relay_core::CommitError;
+use miniloop::thread::{Call, Worker};
+use relay_core::{Batch, CommitError};
 use tracing::{error, warn};
 
 use super::state::Server;
@@ -16,45 +16,67 @@ use super::stop::Stop;
 use super::turn;
 use crate::storage::{Storage, StorageError};
 
+/// A batch that the worker has.
+type OnDisk<S> = Call<S, (Result<(), StorageError>, Batch)>;
+
 pub(super) fn start(server: &Rc<Server>, storage: impl Storage) -> io::Result<()> {
     let worker = Worker::new("commit", move || storage)?;
     server.spawn_part("commit", commit_batches(server.clone(), worker));
     Ok(())
 }
 
-async fn commit_batches(server: Rc<Server>, worker: Worker<impl Storage>) -> Infallible {
+async fn commit_batches<S: Storage>(server: Rc<Server>, worker: Worker<S>) -> Infallible {
     let mut is_full = false;
+    let mut next = None;
     loop {
-        let taken = server.hub.borrow_mut().take_batch();
-        let Some(batch) = taken else {
+        let Some(on_disk) = next.take().or_else(|| submit(&server, &worker)) else {
             server.commits.heard().await;
             continue;
         };
-        let worked = worker.call(move |storage| (storage.commit(&batch), batch)).await;
-        let Ok((committed, batch)) = worked else {
+        let Ok((committed, batch)) = on_disk.await else {
             panic!("the commit worker has ended: what it did to the batch is unknown");
         };
-        let now = server.now();
-        let mut hub = server.hub.borrow_mut();
-        match &committed {
-            Ok(()) => hub.committed(now, batch),
-            Err(StorageError::Full { .. }) => hub.commit_refused(now, batch, CommitError::Full),
-            Err(StorageError::Failed(_)) => hub.commit_refused(now, batch, CommitError::Unavailable),
-        }
-        drop(hub);
-        // Written at once: everybody waits for this.
+        land(&server, &committed, batch);
+        // The disk works while this batch is shown.
+        next = submit(&server, &worker);
+        // Shown at once: everybody waits for it.
         turn::run(&server);
         server.prepare.ring();
-        let was_full = std::mem::replace(&mut is_full, matches!(committed, Err(StorageError::Full { .. })));
-        match committed {
-            Ok(()) if was_full => warn!("there is room again: messages are stored"),
-            Ok(()) => {}
-            Err(error @ StorageError::Full { .. }) if !was_full => warn!("{error}"),
-            Err(StorageError::Full { .. }) => {}
-            Err(error) => {
-                error!("{error}");
-                server.stop(Stop::Storage(error));
+        is_full = tell(&server, committed, is_full);
+    }
+}
+
+/// Has the worker commit what is open, if there is something. The worker has it from now on, whether or not anybody awaits.
+fn submit<S: Storage>(server: &Server, worker: &Worker<S>) -> Option<OnDisk<S>> {
+    let batch = server.hub.borrow_mut().take_batch()?;
+    Some(worker.call(move |storage| (storage.commit(&batch), batch)))
+}
+
+fn land(server: &Server, committed: &Result<(), StorageError>, batch: Batch) {
+    let mut hub = server.hub.borrow_mut();
+    let now = server.now();
+    match committed {
+        Ok(()) => hub.committed(now, batch),
+        Err(StorageError::Full { .. }) => hub.commit_refused(now, batch, CommitError::Full),
+        Err(StorageError::Failed(_)) => hub.commit_refused(now, batch, CommitError::Unavailable),
+    }
+}
+
+/// Says once that the disk is full, once that it has room again, and stops the server when the storage has failed. Returns whether it is full.
+fn tell(server: &Server, committed: Result<(), StorageError>, was_full: bool) -> bool {
+    match committed {
+        Ok(()) if was_full => warn!("there is room again: messages are stored"),
+        Ok(()) => {}
+        Err(error @ StorageError::Full { .. }) => {
+            if !was_full {
+                warn!("{error}");
             }
+            return true;
+        }
+        Err(error) => {
+            error!("{error}");
+            server.stop(Stop::Storage(error));
         }
     }
+    false
 }

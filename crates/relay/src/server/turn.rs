@@ -20,6 +20,11 @@ pub(super) fn start(server: &Rc<Server>) {
         loop {
             turning.turn.heard().await;
             run(&turning);
+            if turning.hub.borrow().touched_len() > 0 {
+                // The turn goes on: a large commit takes as many as the kernels' buffers have place for. A deadline that has passed makes the
+                // loop poll first, so those who have something to say are read in between.
+                miniloop::sleep_until(miniloop::now()).await;
+            }
         }
     };
     server.spawn_part("turn", turns);
@@ -45,7 +50,6 @@ pub(super) fn run(server: &Rc<Server>) {
         }
     }
     if server.hub.borrow().touched_len() > 0 {
-        // Behind those who want to be read: a large commit may take as many turns as the kernels' buffers have place for.
         server.wake_turn();
     }
     deadlines::arm(server);
