@@ -10,6 +10,7 @@
 //! Completing wakes the readers in the order in which they came; waking only queues them, so no reader runs inside the call (O8).
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -58,6 +59,9 @@ impl<R> Completion<R> {
     }
 
     /// Sets the value and wakes the readers. The first value stays; a later one is dropped.
+    ///
+    /// # Panics
+    /// When the waker of a reader, one of another executor, panics; the others are woken all the same.
     pub(crate) fn complete(&self, value: R) {
         if !self.is_pending() {
             return;
@@ -68,7 +72,7 @@ impl<R> Completion<R> {
             Readers::Many(mut queue) => {
                 let mut woken = Vec::new();
                 queue.take_all(&mut woken);
-                woken.into_iter().for_each(Waker::wake);
+                wake_all(woken);
             }
         }
     }
@@ -149,5 +153,18 @@ impl<R> Completion<R> {
             _ => None,
         };
         drop(waker);
+    }
+}
+
+/// Wakes all, in order; the first panic goes on when nobody is left to be woken.
+fn wake_all(wakers: Vec<Waker>) {
+    let mut first_panic = None;
+    for waker in wakers {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            first_panic.get_or_insert(payload);
+        }
+    }
+    if let Some(payload) = first_panic {
+        resume_unwind(payload);
     }
 }

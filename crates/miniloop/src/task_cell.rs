@@ -92,7 +92,13 @@ impl<F: Future> TaskCell<F> {
             (Owner::Loop(into_flow), result) => catch_unwind(AssertUnwindSafe(|| settle(result, into_flow))),
             (Owner::Nobody, Err(error)) => Ok(flow_of(error)),
             // A value that nobody reads is dropped with the cell, by whoever runs the task: its destructor is not the task.
-            (Owner::Handle | Owner::Nobody, result) => return self.completion.complete(result),
+            (Owner::Handle | Owner::Nobody, result) => {
+                let completed = catch_unwind(AssertUnwindSafe(|| self.completion.complete(result)));
+                if let Err(payload) = completed {
+                    reports(Report::of_panic(ReportKind::Panic, payload, format!("reader of task `{}`", self.name()), self.place));
+                }
+                return;
+            }
         };
         if let Err(failure) = outcome.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
             reports(Report::of_failure(failure, format!("task `{}`", self.name()), self.place));

@@ -1,11 +1,20 @@
 //! What once went wrong, each with the least program that shows it.
 
+mod support;
+
+use std::future::pending;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake};
 use std::thread;
 use std::time::Duration;
 
-use miniloop::EventLoop;
+use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv};
+
+use support::{manual, ms, run_dry, trace_reports};
 
 #[test]
 fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
@@ -28,4 +37,92 @@ fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
         returned.send(()).unwrap();
         assert!(in_time.join().unwrap(), "one poll and one round lasted as long as there was something to receive");
     });
+}
+
+/// The waker of an executor with a defect.
+struct Broken;
+
+impl Wake for Broken {
+    fn wake(self: Arc<Self>) {
+        panic!("cannot wake");
+    }
+}
+
+/// Polls a future once, outside any task, so that it waits with a waker that panics.
+#[track_caller]
+fn wait_with_a_broken_waker(future: impl Future + Unpin) {
+    assert!(pin!(future).poll(&mut Context::from_waker(&Arc::new(Broken).into())).is_pending());
+}
+
+#[test]
+fn a_waker_that_panics_when_io_comes_costs_nobody_else_the_wake_up() {
+    let (mut event_loop, ..) = manual();
+    let handle = event_loop.handle();
+    let reports = trace_reports(&handle);
+    let _entered = handle.enter();
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let (others, mut their_peer) = UnixStream::pair().unwrap();
+    let mut byte = [0];
+    let mut broken = sock_recv(&ours, &mut byte);
+    wait_with_a_broken_waker(&mut broken);
+    let task = handle.spawn(async move { sock_recv(&others, &mut [0]).await.unwrap() });
+    run_dry(&mut event_loop);
+    theirs.write_all(b"x").unwrap();
+    their_peer.write_all(b"x").unwrap();
+    event_loop.run_ready().unwrap();
+    run_dry(&mut event_loop);
+    assert!(task.is_finished());
+    assert_eq!(reports.take(), ["Panic waker: cannot wake"]);
+}
+
+#[test]
+fn a_waker_that_panics_when_its_time_comes_stops_no_loop() {
+    let (mut event_loop, clock, trace) = manual();
+    let handle = event_loop.handle();
+    let reports = trace_reports(&handle);
+    let mut broken = {
+        let _entered = handle.enter();
+        sleep(ms(1))
+    };
+    wait_with_a_broken_waker(&mut broken);
+    handle.call_later(ms(1), trace.noting("timer"));
+    clock.advance(ms(1));
+    event_loop.run_ready().unwrap();
+    run_dry(&mut event_loop);
+    assert_eq!((trace.take(), reports.take()), (vec!["timer".to_owned()], vec!["Panic waker: cannot wake".to_owned()]));
+}
+
+#[test]
+fn a_waker_that_panics_when_a_task_ends_is_reported_and_stops_neither_loop_nor_close() {
+    let (mut event_loop, _, trace) = manual();
+    let handle = event_loop.handle();
+    let reports = trace_reports(&handle);
+    let (mut short, mut long) = (handle.spawn(async { 1 }).named("short"), handle.spawn(pending::<()>()).named("long"));
+    wait_with_a_broken_waker(&mut short);
+    wait_with_a_broken_waker(&mut long);
+    run_dry(&mut event_loop);
+    assert_eq!(reports.take(), ["Panic reader of task `short`: cannot wake"]);
+    let callback = trace.on_drop("callback");
+    handle.call_later(ms(1), move || drop(callback));
+    event_loop.close();
+    assert!(handle.is_closed());
+    assert_eq!(trace.take(), ["callback"]);
+    assert_eq!(reports.take(), ["Panic reader of task `long`: cannot wake"]);
+}
+
+#[test]
+fn a_waker_that_panics_costs_the_other_readers_of_a_shared_result_nothing() {
+    let (mut event_loop, ..) = manual();
+    let handle = event_loop.handle();
+    let reports = trace_reports(&handle);
+    let (resolver, promise) = promise::<_, Abandoned>();
+    let mut broken = promise.shared();
+    let reader = broken.clone();
+    wait_with_a_broken_waker(&mut broken);
+    let task = handle.spawn(async move { *reader.await });
+    run_dry(&mut event_loop);
+    handle.call_soon(move || resolver.set_result(7));
+    run_dry(&mut event_loop);
+    assert!(task.is_finished());
+    assert_eq!(reports.take(), ["Panic callback: cannot wake"]);
 }

@@ -39,6 +39,7 @@ pub(crate) fn close(core: &Rc<Core>) {
     core.drop_safely(handler, "error handler", Location::caller());
     while failures::deliver_next(core) {}
     core.close_driver();
+    while failures::deliver_next(core) {}
     core.phase.set(Phase::Closed);
     context::set_current_task(closing_task);
     drop(entered);

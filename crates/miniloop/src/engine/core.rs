@@ -263,6 +263,13 @@ impl Core {
         }
     }
 
+    /// Wakes whoever waits, perhaps a future of another executor. A waker that panics is reported and hurts nobody else.
+    pub(crate) fn wake_safely(&self, waker: Waker) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            self.report(Report::of_panic(ReportKind::Panic, payload, "waker".to_owned(), Location::caller()));
+        }
+    }
+
     /// The names of the tasks above this one that are still alive, nearest first.
     pub(crate) fn parents_of(&self, word: Word) -> Vec<String> {
         let task_of =
@@ -307,6 +314,7 @@ impl Core {
 
     /// Closes the driver's descriptors.
     pub(crate) fn close_driver(&self) {
-        drop(self.driver.take());
+        let driver = self.driver.take();
+        self.drop_safely(driver, "waker", Location::caller());
     }
 }

@@ -11,7 +11,6 @@
 //! that was written from the rules alone.
 
 use std::rc::Rc;
-use std::task::Waker;
 use std::time::Duration;
 
 use crate::clock::VirtualClock;
@@ -158,7 +157,7 @@ fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> 
     if is_asleep {
         core.inbox.wake_up();
     }
-    woken.drain(..).for_each(Waker::wake);
+    woken.drain(..).for_each(|waker| core.wake_safely(waker));
     core.woken.set(woken);
     waited?;
     if is_broken(Mutant::TimersBeforeInbox) {
@@ -197,7 +196,7 @@ fn collect_due_timers(core: &Core) {
         if core.with_slot(word, |slot| matches!(slot.job, Job::Deadline(_))) != Some(true) {
             core.schedule(word);
         } else if let Some(Job::Deadline(waker)) = core.remove(word).map(|slot| slot.job) {
-            waker.wake();
+            core.wake_safely(waker);
         }
     }
     core.next_deadline();
