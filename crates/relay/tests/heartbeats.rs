@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use relay_core::Settings;
@@ -73,10 +72,7 @@ fn a_pong_in_the_same_poll_as_the_deadline_saves_the_client() {
 
 /// Until what was written has arrived at the server's end. The loop is not turned meanwhile.
 fn wait_for_the_kernel(world: &World, peer: &Peer) {
-    let (SocketAddr::V4(here), SocketAddr::V4(there)) = (world.address, peer.stream.local_addr().expect("it is open")) else {
-        panic!("the test uses IPv4");
-    };
-    while kernel_queues(here, there) != Some(KernelQueues { unsent_bytes: 0, unread_bytes: 5 }) {
+    while kernel_queues(world.address, peer.address()) != Some(KernelQueues { unsent_bytes: 0, unread_bytes: 5 }) {
         std::thread::yield_now();
     }
 }
@@ -94,45 +90,11 @@ fn a_connection_that_does_not_join_is_closed_after_thirty_seconds() {
 }
 
 #[test]
-fn a_server_that_stops_waits_ten_seconds_for_a_client_that_does_not_read() {
-    in_virtual_time(Settings::default(), Told::nothing(), async |world: World| {
-        let silent = Peer::join(&world, "a-silent", "lounge").await;
-        let mut ada = Peer::join(&world, "ada", "lounge").await;
-        let text = "x".repeat(4_000);
-        let (mut sent_bytes, mut kernel_bytes) = (0, 0);
-        while sent_bytes < kernel_bytes + 64 * 1024 {
-            for _ in 0..16 {
-                ada.say(&format!("MSG {text}")).await;
-                ada.hears(&format!("MESSAGE ada {text}")).await;
-                sent_bytes += "MESSAGE ada \n".len() + text.len();
-            }
-            kernel_bytes = bytes_in_the_kernel(&world, &silent);
-        }
-        world.stopper.stop();
-        ada.hears_the_end().await;
-        world.clock.advance(Duration::from_secs(10) - MOMENT);
-        miniloop::sleep_until(miniloop::now()).await;
-        assert!(!world.serving.is_finished());
-        world.clock.advance(MOMENT);
-        world.serving.await.expect("it ends in order");
-    });
-}
-
-fn bytes_in_the_kernel(world: &World, peer: &Peer) -> usize {
-    let (SocketAddr::V4(here), SocketAddr::V4(there)) = (world.address, peer.stream.local_addr().expect("it is open")) else {
-        panic!("the test uses IPv4");
-    };
-    kernel_queues(here, there).expect("it is open").unsent_bytes + kernel_queues(there, here).expect("it is open").unread_bytes
-}
-
-#[test]
 fn the_command_line_sets_both_times() {
     let data = Data::new();
     let server = Server::start(&data, &["--heartbeat-interval", "200ms", "--heartbeat-timeout", "100ms"]);
-    let mut ada = server.join("ada", "lounge");
-    ada.hears("PING");
-    ada.say("PONG");
-    ada.hears("PING");
-    assert_eq!(ada.hears_to_the_end().0, [""; 0]);
+    // It never answers, so that a slow machine is no different.
+    let mut mute = server.join("mute", "lounge");
+    assert_eq!(mute.hears_to_the_end().0, ["PING"]);
     assert!(server.log().contains("ping timeout"), "{}", server.log());
 }

@@ -2,11 +2,19 @@
 
 mod support;
 
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use miniloop::net::TcpStream;
+use relay::server::Stop;
+use relay_core::Settings;
+use relay_core::limits::FLUSH_TIMEOUT;
 use rustix::process::Signal;
 use support::client::{Client, End};
 use support::server::{Server, stored};
 use support::strace::Strace;
-use support::system::kernel_queues;
+use support::system::bytes_taken;
+use support::world::{Peer, Told, World, in_virtual_time};
 use support::{Data, is_missing};
 
 /// Signals come while messages are on their way to the disk.
@@ -43,18 +51,59 @@ fn a_signal_stops_the_server_after_everything_accepted_is_stored_and_shown() {
 }
 
 #[test]
-fn answers_that_are_queued_are_still_given() {
-    let data = Data::new();
-    let server = Server::start(&data, &[]);
-    let mut ada = server.join("ada", "lounge");
-    ada.send(b"MSG hello\nQUIT\n");
-    server.signal(Signal::TERM);
-    let (heard, end) = ada.hears_to_the_end();
-    // The signal may come before the lines are read; answers may be missing then, but never only some of a line's.
-    let all = ["MESSAGE ada hello", "OK QUIT"];
-    assert!(end == End::Orderly && (heard == all || heard == all[..0]), "{heard:?}, {end:?}");
-    assert_eq!(stored(&data, "lounge").len(), heard.len().min(1));
-    assert_eq!(server.ended().code, Some(0));
+fn a_stop_waits_for_the_commit_and_for_the_answers_behind_it() {
+    let (verdicts, storage) = Told::new();
+    in_virtual_time(Settings::default(), storage, async |world: World| {
+        let mut ada = Peer::join(&world, "ada", "lounge").await;
+        let mut eve = Peer::join(&world, "eve", "lounge").await;
+        ada.say("MSG hello").await;
+        ada.say("HISTORY").await;
+        ada.say("QUIT").await;
+        // What was sent before is read before.
+        eve.hears_nothing().await;
+        world.stopper.stop();
+        for _ in 0..3 {
+            miniloop::yield_now().await;
+        }
+        let refused = TcpStream::connect(world.address.into()).await.map_err(|error| error.kind());
+        assert_eq!(refused.err(), Some(ErrorKind::ConnectionRefused));
+        eve.say("MSG too late").await;
+        verdicts.send(Ok(())).expect("the storage waits");
+        for line in ["MESSAGE ada hello", "HISTORY_BEGIN 1", "MESSAGE ada hello", "HISTORY_END", "OK QUIT"] {
+            ada.hears(line).await;
+        }
+        ada.hears_the_end().await;
+        eve.hears("MESSAGE ada hello").await;
+        eve.hears_the_end().await;
+        assert!(matches!(world.serving.await, Ok(Stop::Requested)));
+    });
+}
+
+#[test]
+fn a_stop_waits_ten_seconds_for_a_client_that_does_not_read() {
+    in_virtual_time(Settings::default(), Told::nothing(), async |world: World| {
+        let silent = Peer::join(&world, "a-silent", "lounge").await;
+        let mut ada = Peer::join(&world, "ada", "lounge").await;
+        let text = "x".repeat(4_000);
+        let (mut sent_bytes, mut kernel_bytes) = (0, 0);
+        while sent_bytes < kernel_bytes + 64 * 1024 {
+            for _ in 0..16 {
+                ada.say(&format!("MSG {text}")).await;
+                ada.hears(&format!("MESSAGE ada {text}")).await;
+                sent_bytes += "MESSAGE ada \n".len() + text.len();
+            }
+            kernel_bytes = bytes_taken(world.address, silent.address()).expect("it is not cut");
+        }
+        world.stopper.stop();
+        ada.hears_the_end().await;
+        world.clock.advance(FLUSH_TIMEOUT - Duration::from_millis(1));
+        for _ in 0..3 {
+            miniloop::sleep_until(miniloop::now()).await;
+        }
+        assert!(!world.serving.is_finished());
+        world.clock.advance(Duration::from_millis(1));
+        world.serving.await.expect("it ends in order");
+    });
 }
 
 #[test]
@@ -85,9 +134,7 @@ fn fill_until_blocked(server: &Server, silent: &Client, ada: &mut Client) {
             ada.hears(&message);
             sent_bytes += message.len() + 1;
         }
-        let at_the_server = kernel_queues(server.address_v4(), silent.address()).expect("it is not cut");
-        let at_the_client = kernel_queues(silent.address(), server.address_v4()).expect("it is open");
-        kernel_bytes = at_the_server.unsent_bytes + at_the_client.unread_bytes;
+        kernel_bytes = bytes_taken(server.address_v4(), silent.address()).expect("it is not cut");
     }
 }
 

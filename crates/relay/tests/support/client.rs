@@ -63,7 +63,8 @@ impl Client {
         Client::of(socket.into())
     }
 
-    fn of(socket: OwnedFd) -> Client {
+    /// A conversation over a socket that has its time limits.
+    pub(crate) fn of(socket: OwnedFd) -> Client {
         Client { socket: socket.into(), unread: Vec::new(), _program: None }
     }
 

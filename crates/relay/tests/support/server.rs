@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Client;
+use super::world::v4;
 use super::{Data, wait_until};
 
 /// A running server. It is killed when this is dropped.
@@ -76,10 +77,7 @@ impl Server {
     }
 
     pub(crate) fn address_v4(&self) -> SocketAddrV4 {
-        match self.address {
-            SocketAddr::V4(address) => address,
-            SocketAddr::V6(address) => panic!("{address} is not IPv4"),
-        }
+        v4(self.address)
     }
 
     #[track_caller]

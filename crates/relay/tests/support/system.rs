@@ -47,6 +47,11 @@ pub(crate) fn kernel_queues(local: SocketAddrV4, peer: SocketAddrV4) -> Option<K
     Some(KernelQueues { unsent_bytes: bytes(unsent), unread_bytes: bytes(unread) })
 }
 
+/// What the kernel took from a server for a client that reads nothing, in bytes; `None` when the connection has ended.
+pub(crate) fn bytes_taken(server: SocketAddrV4, client: SocketAddrV4) -> Option<usize> {
+    Some(kernel_queues(server, client)?.unsent_bytes + kernel_queues(client, server)?.unread_bytes)
+}
+
 fn hex(address: SocketAddrV4) -> String {
     format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
 }

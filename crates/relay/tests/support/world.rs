@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::Watchdog;
 /// The server and its clock.
 pub(crate) struct World {
     pub(crate) clock: VirtualClock,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: SocketAddrV4,
     pub(crate) stopper: Stopper,
     /// Ends with the server.
     pub(crate) serving: Task<Stop>,
@@ -43,7 +43,7 @@ pub(crate) fn in_virtual_time<F: Future>(settings: Settings, storage: impl Stora
         });
         let listener = TcpListener::bind(([127, 0, 0, 1], 0).into()).expect("there are ports left");
         let running = server::start(Hub::new(settings), listener, storage, None).expect("there are threads left");
-        let (address, stopper) = (running.address(), running.stopper());
+        let (address, stopper) = (v4(running.address()), running.stopper());
         let serving = miniloop::spawn(running.serve());
         test(World { clock, address, stopper, serving }).await
     });
@@ -89,7 +89,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) async fn connect(world: &World) -> Peer {
-        let stream = TcpStream::connect(world.address).await.expect("the server listens");
+        let stream = TcpStream::connect(world.address.into()).await.expect("the server listens");
         stream.set_nodelay(true).expect("it is a socket");
         Peer { stream, unread: Vec::new() }
     }
@@ -99,6 +99,10 @@ impl Peer {
         peer.say(&format!("JOIN {name} {room}")).await;
         peer.hears(&format!("OK JOIN {name} {room}")).await;
         peer
+    }
+
+    pub(crate) fn address(&self) -> SocketAddrV4 {
+        v4(self.stream.local_addr().expect("it is open"))
     }
 
     pub(crate) async fn say(&self, line: &str) {
@@ -152,5 +156,12 @@ impl Peer {
             }
             lines
         })
+    }
+}
+
+pub(crate) fn v4(address: SocketAddr) -> SocketAddrV4 {
+    match address {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(address) => panic!("{address}: the tests use IPv4"),
     }
 }
