@@ -24,6 +24,13 @@ impl PanicPayload {
         PanicPayload { message, value: Mutex::new(Some(value)) }
     }
 
+    /// The text of a panic whose value nobody will see. The value is leaked: its destructor might panic in turn, and so without end.
+    pub(crate) fn into_message(value: Box<dyn Any + Send>) -> String {
+        let PanicPayload { message, value } = PanicPayload::new(value);
+        std::mem::forget(value);
+        message
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -267,7 +267,7 @@ fn work<S>(jobs: &Jobs<S>, build: impl FnOnce() -> Option<S>) -> Result<(), Arc<
     let mut state = match catch_unwind(AssertUnwindSafe(build)) {
         Ok(Some(state)) => state,
         Ok(None) => return end(jobs, "its state could not be built".to_owned()),
-        Err(payload) => return end(jobs, format!("building its state panicked: {}", PanicPayload::new(payload).message())),
+        Err(payload) => return end(jobs, format!("building its state panicked: {}", PanicPayload::into_message(payload))),
     };
     while let Some(job) = jobs.take() {
         if let Some(panicked) = job(&mut state) {
@@ -275,7 +275,8 @@ fn work<S>(jobs: &Jobs<S>, build: impl FnOnce() -> Option<S>) -> Result<(), Arc<
             if let Err(message) = drop_safely(state) {
                 log_error(&format!("the state of a worker panicked while it was dropped after a panic: {message}"));
             }
-            (panicked.tell)();
+            // What was panicked with may panic again while it is dropped, for want of a reader; the queue must be ended all the same.
+            let _ = catch_unwind(AssertUnwindSafe(panicked.tell)).map_err(PanicPayload::into_message);
             return end(jobs, format!("an earlier job panicked: {}", panicked.message));
         }
     }
@@ -319,7 +320,7 @@ where
 }
 
 fn drop_safely<T>(value: T) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(|payload| PanicPayload::new(payload).message().to_owned())
+    catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(PanicPayload::into_message)
 }
 
 fn log_unread_panic(worker: &str, message: &str) {

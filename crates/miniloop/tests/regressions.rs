@@ -5,13 +5,15 @@ mod support;
 use std::future::pending;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::pin::pin;
+use std::panic::panic_any;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake};
 use std::thread;
 use std::time::Duration;
 
+use miniloop::thread::Worker;
 use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv};
 
 use support::{manual, ms, run_dry, trace_reports};
@@ -125,4 +127,57 @@ fn a_waker_that_panics_costs_the_other_readers_of_a_shared_result_nothing() {
     run_dry(&mut event_loop);
     assert!(task.is_finished());
     assert_eq!(reports.take(), ["Panic callback: cannot wake"]);
+}
+
+/// What a very bad program panics with: dropping it panics again, with another one.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic_any(Bomb);
+    }
+}
+
+#[test]
+fn a_panic_whose_payload_panics_is_reported_twice_and_not_without_end() {
+    let (mut event_loop, ..) = manual();
+    let handle = event_loop.handle();
+    let reports = trace_reports(&handle);
+    handle.call_soon(|| drop(Bomb));
+    run_dry(&mut event_loop);
+    let expected = ["Panic callback: (a panic without a text)", "DropPanic error handler: (a panic without a text)"];
+    assert_eq!(reports.take(), expected);
+    let bomb = Bomb;
+    handle.call_later(ms(1), move || drop(bomb));
+    event_loop.close();
+    assert_eq!(reports.len(), 2);
+}
+
+#[test]
+fn a_worker_whose_job_panics_with_what_panics_again_tells_everybody() {
+    let (event_loop, ..) = manual();
+    let _entered = event_loop.handle().enter();
+    let worker = Worker::new("bombs", || ()).unwrap();
+    let (begun, has_begun) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let unread = worker.call(move |()| {
+        begun.send(()).unwrap();
+        may_go.recv().unwrap();
+        drop(Bomb);
+    });
+    has_begun.recv().unwrap();
+    drop(unread);
+    let mut waiting = worker.call(|()| ());
+    let (ended, has_ended) = mpsc::channel();
+    assert!(Pin::new(&mut waiting).poll(&mut Context::from_waker(&Arc::new(Tell(ended)).into())).is_pending());
+    go.send(()).unwrap();
+    has_ended.recv_timeout(Duration::from_secs(20)).expect("the call is answered");
+}
+
+struct Tell(mpsc::Sender<()>);
+
+impl Wake for Tell {
+    fn wake(self: Arc<Self>) {
+        self.0.send(()).unwrap();
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) fn deliver_next(core: &Core) -> bool {
     let place = report.place();
     // Caught once more: the destructors of a handler that replaced itself and of what was panicked with run in there.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| deliver(core, report))) {
-        core.report(Report::of_panic(ReportKind::DropPanic, payload, "error handler".to_owned(), place));
+        core.report(Report::new(ReportKind::DropPanic, "error handler".to_owned(), place, PanicPayload::into_message(payload)));
     }
     true
 }
@@ -42,7 +42,7 @@ fn deliver(core: &Core, report: Report) {
         Err(failure) => {
             let message = match failure {
                 Failure::Error(message) => message,
-                Failure::Panic(payload) => PanicPayload::new(payload).message().to_owned(),
+                Failure::Panic(payload) => PanicPayload::into_message(payload),
             };
             log_error(&format!("the error handler failed: {message}; it was told that {report}"));
         }
