@@ -23,6 +23,8 @@ pub(crate) struct Key {
 /// A table whose keys go stale when their value is removed.
 pub(crate) struct Slots<T> {
     places: Vec<Place<T>>,
+    /// The generation of the first value in a place.
+    first_generation: u32,
     /// The head of the list of vacant places that may be reused.
     vacant: u32,
     len: usize,
@@ -41,7 +43,14 @@ enum Content<T> {
 
 impl<T> Slots<T> {
     pub(crate) const fn new() -> Slots<T> {
-        Slots { places: Vec::new(), vacant: NO_PLACE, len: 0 }
+        Slots::starting_at(0)
+    }
+
+    /// A table whose generations start somewhere else than at 0, so that its keys are not those of another table. At most at half of them:
+    /// a place that is retired early leaks.
+    pub(crate) const fn starting_at(first_generation: u32) -> Slots<T> {
+        assert!(first_generation <= GENERATION_MAX / 2);
+        Slots { places: Vec::new(), first_generation, vacant: NO_PLACE, len: 0 }
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Key {
@@ -65,8 +74,8 @@ impl<T> Slots<T> {
                 key
             }
             None => {
-                let key = Key { index, generation: 0 };
-                self.places.push(Place { generation: 0, content: Content::Value(make(key)) });
+                let key = Key { index, generation: self.first_generation };
+                self.places.push(Place { generation: key.generation, content: Content::Value(make(key)) });
                 self.len += 1;
                 key
             }

@@ -2,21 +2,23 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::future::pending;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::panic::panic_any;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Wake};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use miniloop::thread::Worker;
 use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv};
 
-use support::{manual, ms, run_dry, trace_reports};
+use support::{manual, ms, run_dry, trace_reports, wait_once};
 
 #[test]
 fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
@@ -179,5 +181,27 @@ struct Tell(mpsc::Sender<()>);
 impl Wake for Tell {
     fn wake(self: Arc<Self>) {
         self.0.send(()).unwrap();
+    }
+}
+
+#[test]
+fn a_waker_of_a_loop_that_is_gone_fires_no_timer_of_a_later_loop_with_its_id() {
+    const IDS: usize = 4_096;
+    let (mut first, ..) = manual();
+    let stale = Rc::new(RefCell::new(Vec::new()));
+    for _ in 0..4 {
+        let stale = stale.clone();
+        first.handle().spawn(wait_once(move |waker| stale.borrow_mut().push(waker))).detach();
+    }
+    run_dry(&mut first);
+    first.close();
+    for _ in 0..=IDS {
+        let (mut event_loop, _, trace) = manual();
+        for _ in 0..4 {
+            event_loop.handle().call_later(ms(1), trace.noting("early"));
+        }
+        stale.borrow().iter().for_each(Waker::wake_by_ref);
+        run_dry(&mut event_loop);
+        assert_eq!(trace.len(), 0);
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
 use crate::clock::Clock;
@@ -23,9 +24,17 @@ use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
 use crate::outcome::Flow;
 use crate::report::{Report, ReportKind, log_error};
-use crate::slots::Slots;
+use crate::slots::{GENERATION_BITS, Slots};
 
 pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
+
+/// Where the generations of the next loop start: spread over the numbers that there are, so that a waker of a closed loop finds nothing in
+/// a later one that has got its id.
+fn first_generation() -> u32 {
+    static LOOPS: AtomicU32 = AtomicU32::new(0);
+    // Relaxed: it only has to be another one. By the golden ratio's share of 2^32 any few in a row lie far apart.
+    LOOPS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B1) >> (u32::BITS - GENERATION_BITS + 1)
+}
 
 pub(crate) struct Core {
     pub(crate) id: LoopId,
@@ -86,7 +95,7 @@ impl Core {
             clock,
             jobs_per_poll,
             phase: Cell::new(Phase::Open),
-            slots: RefCell::new(Slots::new()),
+            slots: RefCell::new(Slots::starting_at(first_generation())),
             ready: RefCell::default(),
             timers: RefCell::default(),
             driver: RefCell::new(Some(driver)),
