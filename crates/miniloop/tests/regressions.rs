@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use miniloop::thread::Worker;
-use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv};
+use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv, sock_sendall};
 
 use support::{manual, ms, run_dry, trace_reports, wait_once};
 
@@ -204,4 +204,20 @@ fn a_waker_of_a_loop_that_is_gone_fires_no_timer_of_a_later_loop_with_its_id() {
         run_dry(&mut event_loop);
         assert_eq!(trace.len(), 0);
     }
+}
+
+#[test]
+fn the_share_of_operations_is_for_tasks_and_blocks_no_callback() {
+    let (mut event_loop, _, trace) = manual();
+    let note = trace.noting("all sent");
+    event_loop.handle().call_soon(move || {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        for _ in 0..100 {
+            let sent = pin!(sock_sendall(&ours, b"x")).poll(&mut Context::from_waker(Waker::noop()));
+            assert!(sent.is_ready());
+        }
+        note();
+    });
+    run_dry(&mut event_loop);
+    assert_eq!(trace.take(), ["all sent"]);
 }
