@@ -160,7 +160,9 @@ impl Future for Sleep {
                     Job::Deadline(waker) if !waker.will_wake(cx.waker()) => Some(std::mem::replace(waker, cx.waker().clone())),
                     _ => None,
                 });
-                if replaced.is_some() {
+                // A loop that has been closed has dropped its timers; their time has not come by that.
+                let is_dropped = || self.core.is_closed() && self.deadline.is_some_and(|deadline| self.core.now() < deadline);
+                if replaced.is_some() || is_dropped() {
                     return Poll::Pending;
                 }
                 self.state = State::Done;

@@ -221,3 +221,18 @@ fn the_share_of_operations_is_for_tasks_and_blocks_no_callback() {
     run_dry(&mut event_loop);
     assert_eq!(trace.take(), ["all sent"]);
 }
+
+#[test]
+fn a_sleep_does_not_end_early_because_its_loop_is_closed() {
+    let (mut event_loop, clock, _) = manual();
+    let mut sleeping = {
+        let _entered = event_loop.handle().enter();
+        sleep(ms(1))
+    };
+    let mut poll = || pin!(&mut sleeping).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    event_loop.close();
+    assert!(poll().is_pending());
+    clock.advance(ms(1));
+    assert!(poll().is_ready());
+}
