@@ -176,7 +176,7 @@ impl<T> Future for RemoteTask<T> {
                     && let Some(core) = context::try_current()
                     && !Arc::ptr_eq(&core.inbox, &self.home)
                 {
-                    self.in_flight = Some(InFlight::new(&core));
+                    self.in_flight = InFlight::new(&core);
                 }
                 Poll::Pending
             }

@@ -153,7 +153,10 @@ impl<S: 'static> Worker<S> {
     fn submit<R: Send + 'static>(&self, job: impl FnOnce(&mut S) -> R + Send + 'static, len_max: usize) -> Result<Call<S, R>, Full> {
         let (sender, answer) = reply();
         let name = self.name.clone();
-        let ticket = match self.jobs.push(Box::new(move |state| run(&name, state, job, sender)), len_max) {
+        let in_flight = in_flight();
+        let is_counted = in_flight.is_some();
+        let asker = Asker { sender, _in_flight: in_flight };
+        let ticket = match self.jobs.push(Box::new(move |state| run(&name, state, job, asker)), len_max) {
             Ok(ticket) => Some(ticket),
             Err(refused) => {
                 // With the job goes the sender, which tells the caller of a worker that has ended.
@@ -164,7 +167,7 @@ impl<S: 'static> Worker<S> {
                 None
             }
         };
-        Ok(Call { name: self.name.clone(), jobs: self.jobs.clone(), ticket, answer, in_flight: in_flight(), is_over: false })
+        Ok(Call { name: self.name.clone(), jobs: self.jobs.clone(), ticket, answer, is_counted, in_flight: None, is_over: false })
     }
 
     /// Finishes what is queued, drops the state on its thread, ends the thread.
@@ -214,6 +217,9 @@ pub struct Call<S, R> {
     /// `None` when there is nothing to withdraw.
     ticket: Option<Ticket>,
     answer: Receiver<Result<R, PanicPayload>>,
+    /// The loop that submitted it knows that it is in flight.
+    is_counted: bool,
+    /// For the loop that awaits what was submitted outside any loop.
     in_flight: Option<InFlight>,
     is_over: bool,
 }
@@ -224,7 +230,7 @@ impl<S, R> Future for Call<S, R> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this call of worker `{}` was polled after it had given its result", self.name);
         let Poll::Ready(answer) = self.answer.poll(cx) else {
-            if self.in_flight.is_none() {
+            if !self.is_counted && self.in_flight.is_none() {
                 self.in_flight = in_flight();
             }
             return Poll::Pending;
@@ -262,6 +268,12 @@ impl<S, R> fmt::Debug for Call<S, R> {
     }
 }
 
+/// Who asked for a job: answered first, then the loop is told that the job is in flight no more, whether or not anybody reads the answer.
+struct Asker<R> {
+    sender: Sender<Result<R, PanicPayload>>,
+    _in_flight: Option<InFlight>,
+}
+
 /// The life of the thread. An error is the reason why it ended before it was asked to.
 fn work<S>(jobs: &Jobs<S>, build: impl FnOnce() -> Option<S>) -> Result<(), Arc<str>> {
     let mut state = match catch_unwind(AssertUnwindSafe(build)) {
@@ -296,21 +308,23 @@ fn end<S>(jobs: &Jobs<S>, reason: String) -> Result<(), Arc<str>> {
     Err(reason)
 }
 
-fn run<S, R>(worker: &Arc<str>, state: &mut S, job: impl FnOnce(&mut S) -> R, sender: Sender<Result<R, PanicPayload>>) -> Option<Panicked>
+fn run<S, R>(worker: &Arc<str>, state: &mut S, job: impl FnOnce(&mut S) -> R, asker: Asker<R>) -> Option<Panicked>
 where
     R: Send + 'static,
 {
     match catch_unwind(AssertUnwindSafe(|| job(state))) {
         Ok(value) => {
             // Nobody may be waiting any more. A panic in the value's destructor has been told by the panic hook.
-            let _ = drop_safely(sender.send(Ok(value)));
+            let _ = drop_safely(asker.sender.send(Ok(value)));
             None
         }
         Err(payload) => {
             let payload = PanicPayload::new(payload);
             let (message, worker) = (payload.message().to_owned(), worker.clone());
             let tell = move || {
-                if let Err(Err(unread)) = sender.send(Err(payload)) {
+                // All of it, so that the loop is told last.
+                let asker = asker;
+                if let Err(Err(unread)) = asker.sender.send(Err(payload)) {
                     log_unread_panic(&worker, unread.message());
                 }
             };
@@ -328,5 +342,5 @@ fn log_unread_panic(worker: &str, message: &str) {
 }
 
 fn in_flight() -> Option<InFlight> {
-    context::try_current().map(|core| InFlight::new(&core))
+    context::try_current().and_then(|core| InFlight::new(&core))
 }

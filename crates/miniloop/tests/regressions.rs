@@ -18,7 +18,7 @@ use std::time::Duration;
 use miniloop::thread::Worker;
 use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv, sock_sendall};
 
-use support::{manual, ms, run_dry, trace_reports, wait_once};
+use support::{jumping, manual, ms, run_dry, trace_reports, wait_once};
 
 #[test]
 fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
@@ -235,4 +235,25 @@ fn a_sleep_does_not_end_early_because_its_loop_is_closed() {
     assert!(poll().is_pending());
     clock.advance(ms(1));
     assert!(poll().is_ready());
+}
+
+#[test]
+fn a_call_whose_answer_nobody_reads_yet_does_not_hold_up_a_virtual_clock() {
+    let (mut event_loop, ..) = jumping();
+    let remote = event_loop.handle().remote();
+    let (awaken, is_awake) = mpsc::channel();
+    thread::scope(|scope| {
+        // A loop that hangs is stopped, and the test fails.
+        scope.spawn(move || is_awake.recv_timeout(Duration::from_secs(20)).is_err().then(|| remote.stop()));
+        event_loop
+            .run_until_complete(async {
+                let worker = Worker::new("unread", || ()).unwrap();
+                let unread = worker.call(|()| 7);
+                sleep(Duration::from_secs(1)).await;
+                assert_eq!(unread.await.unwrap(), 7);
+                worker.close().await.unwrap();
+            })
+            .expect("the clock jumps");
+        awaken.send(()).unwrap();
+    });
 }

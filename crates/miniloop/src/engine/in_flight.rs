@@ -1,7 +1,7 @@
 //! Work that a loop has outside: while some is under way, its virtual clock must wait for the answer instead of jumping.
 //!
-//! Counted per loop, from submission until the answer has been read or nobody wants it any more. A guard may travel to another thread like
-//! the future that holds it; dropped there, it sends the loop a message.
+//! Counted per loop, from submission until the loop has been sent the answer, or the work is withdrawn. A guard may travel to another
+//! thread, with the job or with the future that holds it; dropped there, it sends the loop a message, which comes behind the answer.
 
 use std::ops::ControlFlow;
 use std::panic::Location;
@@ -19,9 +19,11 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    pub(crate) fn new(core: &Core) -> InFlight {
+    /// `None` on a system clock, which waits for nobody.
+    pub(crate) fn new(core: &Core) -> Option<InFlight> {
+        core.clock.as_virtual()?;
         core.jobs_in_flight.set(core.jobs_in_flight.get() + 1);
-        InFlight { id: core.id, inbox: core.inbox.clone() }
+        Some(InFlight { id: core.id, inbox: core.inbox.clone() })
     }
 }
 
