@@ -93,8 +93,9 @@ impl<'a> Running<'a> {
 }
 
 impl Drop for Running<'_> {
-    /// Leaves the loop asleep: from now on another thread rings the doorbell, which the host of a loop turned by hand watches. With something
-    /// ready it may as well stay awake, since the host must turn it again at once; so threads that send without end cannot keep it in here.
+    /// Leaves the loop asleep: from now on another thread rings the doorbell, which the host of a loop turned by hand watches. With
+    /// something ready it may as well stay awake, since the host must turn it again at once; so threads that send without end cannot keep
+    /// it in here.
     fn drop(&mut self) {
         while !self.core.inbox.fall_asleep() {
             collect_inbox(self.core);
