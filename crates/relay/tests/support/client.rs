@@ -172,11 +172,6 @@ impl Client {
         rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO)).expect("it is a TCP socket");
     }
 
-    /// Ends our direction; the server's answers can still be read.
-    pub(crate) fn end_input(&self) {
-        rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write).expect("it is connected");
-    }
-
     /// The error of the connection, if it has one that was not read yet.
     pub(crate) fn take_error(&self) -> Option<rustix::io::Errno> {
         rustix::net::sockopt::socket_error(&self.socket).expect("it is a socket").err()
