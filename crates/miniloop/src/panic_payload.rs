@@ -24,10 +24,14 @@ impl PanicPayload {
         PanicPayload { message, value: Mutex::new(Some(value)) }
     }
 
-    /// The text of a panic whose value nobody will see. The value is leaked: its destructor might panic in turn, and so without end.
+    /// The text of a panic whose value nobody will see. A value that is more than a text is leaked: its destructor might panic in turn, and
+    /// so without end.
     pub(crate) fn into_message(value: Box<dyn Any + Send>) -> String {
+        let is_text = value.is::<&'static str>() || value.is::<String>();
         let PanicPayload { message, value } = PanicPayload::new(value);
-        std::mem::forget(value);
+        if !is_text {
+            std::mem::forget(value);
+        }
         message
     }
 
