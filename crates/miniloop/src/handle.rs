@@ -128,12 +128,12 @@ impl LoopHandle {
     }
 
     /// Removes a reader, also one whose event is queued already. False when there was none.
-    pub fn remove_reader(&self, descriptor: impl AsRawFd) -> bool {
+    pub fn remove_reader(&self, descriptor: &impl AsRawFd) -> bool {
         self.remove_callback(descriptor.as_raw_fd(), Direction::Read)
     }
 
     /// Removes a writer, also one whose event is queued already. False when there was none.
-    pub fn remove_writer(&self, descriptor: impl AsRawFd) -> bool {
+    pub fn remove_writer(&self, descriptor: &impl AsRawFd) -> bool {
         self.remove_callback(descriptor.as_raw_fd(), Direction::Write)
     }
 

@@ -15,7 +15,7 @@ use std::thread::{self, Thread};
 use futures_core::FusedFuture;
 
 use crate::engine::context;
-use crate::engine::in_flight::InFlight;
+use crate::engine::in_flight;
 use crate::engine::inbox::{Inbox, Message};
 use crate::error::LoopError;
 use crate::handle::LoopHandle;
@@ -98,7 +98,7 @@ impl Remote {
         let place = Location::caller();
         let (sender, result) = reply();
         self.push(move || spawn_for(sender, make, place), place)?;
-        Ok(RemoteTask { result, home: self.inbox.clone(), in_flight: None, is_over: false, place })
+        Ok(RemoteTask { result, home: self.inbox.clone(), is_over: false, place })
     }
 
     /// As [`LoopHandle::stop`].
@@ -133,8 +133,6 @@ pub struct RemoteTask<T> {
     result: Receiver<Result<T, TaskError>>,
     /// The inbox of the loop that runs it, for the loop's identity.
     home: Arc<Inbox>,
-    /// For the loop that awaits it.
-    in_flight: Option<InFlight>,
     is_over: bool,
     place: &'static Location<'static>,
 }
@@ -164,23 +162,14 @@ impl<T> Future for RemoteTask<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this remote task was polled after it had given its result");
-        match self.result.poll(cx) {
-            Poll::Ready(result) => {
-                self.in_flight = None;
-                self.is_over = true;
-                Poll::Ready(result.unwrap_or(Err(TaskError::CANCELLED)))
-            }
-            Poll::Pending => {
-                // A loop that awaits a task of its own must let its clock go on: the task may be waiting for just that.
-                if self.in_flight.is_none()
-                    && let Some(core) = context::try_current()
-                    && !Arc::ptr_eq(&core.inbox, &self.home)
-                {
-                    self.in_flight = InFlight::new(&core);
-                }
-                Poll::Pending
-            }
-        }
+        // A loop that awaits a task of its own must let its clock go on: the task may be waiting for just that.
+        let result = match context::try_current().filter(|core| !Arc::ptr_eq(&core.inbox, &self.home)) {
+            Some(core) => self.result.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
+            None => self.result.poll(cx),
+        };
+        let result = ready!(result);
+        self.is_over = true;
+        Poll::Ready(result.unwrap_or(Err(TaskError::CANCELLED)))
     }
 }
 

@@ -23,7 +23,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::thread::{self, JoinHandle};
 
 use futures_core::FusedFuture;
@@ -33,7 +33,7 @@ pub use self::error::{Full, WorkerGone};
 use self::jobs::{Jobs, Panicked, Ticket};
 use crate::config::WORKER_QUEUE_LEN;
 use crate::engine::context;
-use crate::engine::in_flight::InFlight;
+use crate::engine::in_flight::{self, InFlight};
 use crate::panic_payload::PanicPayload;
 use crate::reply::{Receiver, Sender, reply};
 use crate::report::log_error;
@@ -167,7 +167,7 @@ impl<S: 'static> Worker<S> {
                 None
             }
         };
-        Ok(Call { name: self.name.clone(), jobs: self.jobs.clone(), ticket, answer, is_counted, in_flight: None, is_over: false })
+        Ok(Call { name: self.name.clone(), jobs: self.jobs.clone(), ticket, answer, is_counted, is_over: false })
     }
 
     /// Finishes what is queued, drops the state on its thread, ends the thread.
@@ -219,8 +219,6 @@ pub struct Call<S, R> {
     answer: Receiver<Result<R, PanicPayload>>,
     /// The loop that submitted it knows that it is in flight.
     is_counted: bool,
-    /// For the loop that awaits what was submitted outside any loop.
-    in_flight: Option<InFlight>,
     is_over: bool,
 }
 
@@ -229,15 +227,13 @@ impl<S, R> Future for Call<S, R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this call of worker `{}` was polled after it had given its result", self.name);
-        let Poll::Ready(answer) = self.answer.poll(cx) else {
-            if !self.is_counted && self.in_flight.is_none() {
-                self.in_flight = in_flight();
-            }
-            return Poll::Pending;
+        let answer = match context::try_current().filter(|_| !self.is_counted) {
+            Some(core) => self.answer.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
+            None => self.answer.poll(cx),
         };
+        let answer = ready!(answer);
         self.is_over = true;
         self.ticket = None;
-        self.in_flight = None;
         let name = self.name.clone();
         Poll::Ready(match answer {
             Some(Ok(value)) => Ok(value),

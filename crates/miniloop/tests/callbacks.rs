@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::mpsc;
@@ -66,7 +65,7 @@ fn a_poll_appends_io_then_other_threads_then_timers_o3_c003() {
     handle.call_soon(trace.noting("ready"));
     event_loop.run_once().unwrap();
     assert_eq!(trace.take(), ["ready", "io", "other thread", "timer"]);
-    handle.remove_reader(descriptor.as_raw_fd());
+    handle.remove_reader(&descriptor);
 }
 
 #[test]
@@ -104,7 +103,7 @@ fn jobs_before_io(jobs_per_poll: usize) -> usize {
     handle.add_reader(&descriptor, move || stopping.stop()).unwrap();
     chain(handle.clone(), trace.clone(), peer);
     event_loop.run_forever().unwrap();
-    handle.remove_reader(descriptor.as_raw_fd());
+    handle.remove_reader(&descriptor);
     trace.len() - 3
 }
 
@@ -271,7 +270,7 @@ fn a_job_that_reads_a_clock_past_no_deadline_does_not_make_every_round_poll() {
         })
         .unwrap();
     assert_eq!(trace.take().len(), 1, "30 rounds of one job are fewer jobs than one poll serves");
-    handle.remove_reader(descriptor.as_raw_fd());
+    handle.remove_reader(&descriptor);
 }
 
 #[test]

@@ -4,7 +4,6 @@ mod support;
 
 use std::cell::RefCell;
 use std::future::pending;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
@@ -126,7 +125,7 @@ fn on_a_closed_loop_descriptors_are_refused_and_removing_one_is_false_c037_c038(
     let (_peer, descriptor) = UnixStream::pair().unwrap();
     handle.add_reader(&descriptor, || ()).unwrap();
     event_loop.close();
-    assert!(!handle.remove_reader(descriptor.as_raw_fd()) && !handle.remove_writer(descriptor.as_raw_fd()));
+    assert!(!handle.remove_reader(&descriptor) && !handle.remove_writer(&descriptor));
     let owned = trace.on_drop("dropped");
     let refused = handle.add_reader(&descriptor, move || assert!(!std::ptr::eq(&owned, std::ptr::null())));
     assert!(refused.unwrap_err().to_string().contains("closed"));

@@ -46,10 +46,10 @@ fn a_second_reader_replaces_the_first_and_the_writer_is_independent_c139() {
     assert_eq!(trace.take(), ["first reader dropped"]);
     event_loop.run_once().unwrap();
     assert_eq!(trace.take(), ["second reader", "writer"]);
-    assert!(handle.remove_reader(descriptor.as_raw_fd()));
+    assert!(handle.remove_reader(&descriptor));
     event_loop.run_once().unwrap();
     assert_eq!(trace.take(), ["writer"]);
-    assert!(handle.remove_writer(descriptor.as_raw_fd()));
+    assert!(handle.remove_writer(&descriptor));
 }
 
 #[test]
@@ -58,11 +58,11 @@ fn removing_what_is_not_there_is_false_and_the_last_removal_unregisters_c140() {
     let handle = event_loop.handle();
     let (_peer, descriptor) = readable();
     let number = descriptor.as_raw_fd();
-    assert!(!handle.remove_reader(number) && !handle.remove_writer(number) && !handle.remove_reader(-1));
+    assert!(!handle.remove_reader(&number) && !handle.remove_writer(&number) && !handle.remove_reader(&-1));
     handle.add_reader(&descriptor, trace.noting_each("reader")).unwrap();
-    assert!(!handle.remove_writer(number));
+    assert!(!handle.remove_writer(&number));
     assert!(!is_quiet(&event_loop));
-    assert!(handle.remove_reader(number) && !handle.remove_reader(number));
+    assert!(handle.remove_reader(&number) && !handle.remove_reader(&number));
     assert!(is_quiet(&event_loop));
     event_loop.run_ready().unwrap();
     assert!(trace.take().is_empty());
@@ -75,7 +75,7 @@ fn a_reader_removed_between_the_poll_and_its_turn_does_not_run_c141() {
     let (_peer, descriptor) = readable();
     let (inner, number) = (handle.clone(), descriptor.as_raw_fd());
     handle.add_reader(&descriptor, trace.noting_each("removed too late")).unwrap();
-    handle.call_soon(move || assert!(inner.remove_reader(number)));
+    handle.call_soon(move || assert!(inner.remove_reader(&number)));
     event_loop.run_once().unwrap();
     assert!(trace.take().is_empty() && is_quiet(&event_loop));
 }
@@ -98,7 +98,7 @@ fn a_reader_runs_at_every_poll_while_something_is_unread_c142() {
         event_loop.run_ready().unwrap();
     }
     assert_eq!(trace.take(), ["x", "y", "z"]);
-    assert!(handle.remove_reader(descriptor.as_raw_fd()));
+    assert!(handle.remove_reader(&descriptor));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_reader_that_breaks_is_removed_c140() {
     event_loop.run_ready().unwrap();
     event_loop.run_ready().unwrap();
     assert_eq!(trace.take(), ["once", "dropped"]);
-    assert!(is_quiet(&event_loop) && !handle.remove_reader(descriptor.as_raw_fd()));
+    assert!(is_quiet(&event_loop) && !handle.remove_reader(&descriptor));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_reader_that_puts_another_in_its_place_and_breaks_removes_only_itself_c139()
     event_loop.run_ready().unwrap();
     event_loop.run_ready().unwrap();
     assert_eq!(trace.take(), ["first", "second"]);
-    assert!(handle.remove_reader(descriptor.as_raw_fd()));
+    assert!(handle.remove_reader(&descriptor));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_descriptor_of_an_io_object_takes_no_callback_but_its_duplicate_does_c143() 
             handle.add_reader(&duplicate, trace.noting_each("connection")).unwrap();
             let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let _server = listener.accept().await.unwrap();
-            assert!(handle.remove_reader(duplicate.as_raw_fd()));
+            assert!(handle.remove_reader(&duplicate));
         })
         .unwrap();
     assert_eq!(trace.take()[0], "connection");
@@ -179,7 +179,7 @@ fn a_removed_and_closed_descriptor_with_a_duplicate_is_not_heard_of_b28() {
     let (mut peer, descriptor) = UnixStream::pair().unwrap();
     handle.add_reader(&descriptor, trace.noting_each("reader")).unwrap();
     let _duplicate = descriptor.try_clone().unwrap();
-    handle.remove_reader(descriptor.as_raw_fd());
+    handle.remove_reader(&descriptor);
     drop(descriptor);
     peer.write_all(b"x").unwrap();
     assert!(is_quiet(&event_loop), "it would wake the loop for ever");
@@ -197,7 +197,7 @@ fn closing_a_watched_descriptor_neither_fails_nor_spins_c149() {
     drop(descriptor);
     assert!(is_quiet(&event_loop));
     event_loop.run_ready().unwrap();
-    handle.remove_reader(number);
+    handle.remove_reader(&number);
     event_loop.close();
     assert!(trace.take().is_empty());
 }
@@ -215,7 +215,7 @@ fn a_new_file_of_a_watched_number_can_be_watched_c149_b29() {
     handle.add_reader(&number, trace.noting_each("new reader")).unwrap();
     event_loop.run_ready().unwrap();
     assert_eq!(trace.take(), ["new reader"]);
-    assert!(handle.remove_reader(number.as_raw_fd()) && is_quiet(&event_loop));
+    assert!(handle.remove_reader(&number) && is_quiet(&event_loop));
 }
 
 #[test]
@@ -305,5 +305,5 @@ fn a_host_can_watch_the_loops_descriptor_c040() {
     run_dry(&mut event_loop);
     assert!(is_quiet(&event_loop));
     assert_eq!((trace.take(), reports.take()), (vec!["1".to_owned()], vec!["Error callback: \"remote\"".to_owned()]));
-    handle.remove_reader(descriptor.as_raw_fd());
+    handle.remove_reader(&descriptor);
 }

@@ -335,9 +335,9 @@ fn an_error_in_a_reader_is_reported_with_its_descriptor_and_it_stays_c045() {
     handle.add_reader(&descriptor, || Err::<(), _>("cannot read")).unwrap();
     handle.add_writer(&descriptor, || -> ControlFlow<()> { panic!("cannot write") }).unwrap();
     event_loop.run_once().unwrap();
-    assert!(handle.remove_writer(number));
+    assert!(handle.remove_writer(&number));
     event_loop.run_once().unwrap();
-    assert!(handle.remove_reader(number));
+    assert!(handle.remove_reader(&number));
     run_dry(&mut event_loop);
     let reader = format!("Error reader of descriptor {number}: \"cannot read\"");
     assert_eq!(reports.take(), [reader.clone(), format!("Panic writer of descriptor {number}: cannot write"), reader]);

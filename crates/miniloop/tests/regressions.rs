@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use miniloop::thread::Worker;
-use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv, sock_sendall};
+use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv, sock_sendall, timeout};
 
 use support::{jumping, manual, ms, run_dry, trace_reports, wait_once};
 
@@ -252,6 +252,39 @@ fn a_call_whose_answer_nobody_reads_yet_does_not_hold_up_a_virtual_clock() {
                 sleep(Duration::from_secs(1)).await;
                 assert_eq!(unread.await.unwrap(), 7);
                 worker.close().await.unwrap();
+            })
+            .expect("the clock jumps");
+        awaken.send(()).unwrap();
+    });
+}
+
+#[test]
+fn a_remote_task_whose_result_nobody_reads_yet_does_not_hold_up_a_virtual_clock() {
+    let (mut event_loop, ..) = jumping();
+    let own = event_loop.handle().remote();
+    let (started, remote) = mpsc::channel();
+    let (awaken, is_awake) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut elsewhere = EventLoop::new().unwrap();
+            started.send(elsewhere.handle().remote()).unwrap();
+            elsewhere.run_forever().unwrap();
+        });
+        let remote = remote.recv().unwrap();
+        let their_end = remote.clone();
+        // Loops that hang are stopped, and the test fails.
+        scope.spawn(move || {
+            if is_awake.recv_timeout(Duration::from_secs(20)).is_err() {
+                own.stop().unwrap();
+            }
+            their_end.stop().unwrap();
+        });
+        event_loop
+            .run_until_complete(async {
+                let mut unread = remote.spawn(|| async { sleep(ms(5)).await }).unwrap();
+                assert_eq!(timeout(Duration::ZERO, &mut unread).await.ok().map(drop), None);
+                sleep(Duration::from_secs(1)).await;
+                unread.await.unwrap();
             })
             .expect("the clock jumps");
         awaken.send(()).unwrap();

@@ -217,7 +217,7 @@ fn io_of_the_stopping_turn_is_dispatched_once_c034() {
             let (handle, noting) = (handle.clone(), trace.clone());
             move || {
                 noting.note("readable");
-                handle.remove_reader(number);
+                handle.remove_reader(&number);
             }
         })
         .unwrap();

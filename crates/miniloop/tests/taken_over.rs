@@ -23,7 +23,7 @@ fn the_reader_of_a_closed_number_is_dropped_when_the_number_is_taken_over_b29() 
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         assert_eq!(listener.as_raw_fd(), number);
         assert_eq!((Rc::strong_count(&owned), owned.get()), (1, 0));
-        assert!(!handle.remove_reader(number));
+        assert!(!handle.remove_reader(&number));
     })
     .unwrap();
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -336,7 +336,7 @@ fn a_stream_takes_no_callback_but_its_duplicate_does() {
         let (client, server) = connect(&listener).await;
         let error = handle.add_reader(&server, || ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
-        assert!(!handle.remove_reader(server.as_raw_fd()));
+        assert!(!handle.remove_reader(&server));
 
         let duplicate = server.as_fd().try_clone_to_owned().unwrap();
         let (resolver, promise) = miniloop::promise::<(), miniloop::Abandoned>();
@@ -350,7 +350,7 @@ fn a_stream_takes_no_callback_but_its_duplicate_does() {
             .unwrap();
         client.write(b"x").await.unwrap();
         promise.await.unwrap();
-        assert!(handle.remove_reader(duplicate.as_raw_fd()));
+        assert!(handle.remove_reader(&duplicate));
         assert_eq!(server.read(&mut [0]).await.unwrap(), 1);
     });
 }

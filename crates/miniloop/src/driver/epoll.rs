@@ -78,8 +78,8 @@ impl Epoll {
         };
     }
 
-    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing earlier: after a signal, and
-    /// after [`TIMEOUT_MAX`].
+    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing
+    /// earlier: after a signal, and after [`TIMEOUT_MAX`].
     ///
     /// # Errors
     /// On a kernel that lacks the system call for nanosecond timeouts, and then at every call.
@@ -88,7 +88,10 @@ impl Epoll {
         let timeout = timeout.map(|timeout| Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() });
         self.events.clear();
         match epoll::wait(&self.fd, spare_capacity(&mut self.events), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Ok(_) => Ok(()),
+            // A signal ended it, and what happened meanwhile has not been looked at: a process that was stopped for a while must see the answers
+            // that have come before its deadlines are judged.
+            Err(Errno::INTR) => self.wait(Some(Duration::ZERO)),
             Err(Errno::NOSYS) => Err(io::Error::new(io::ErrorKind::Unsupported, NO_NANOSECONDS)),
             Err(error) => Err(error.into()),
         }

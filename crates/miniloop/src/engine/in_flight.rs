@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
 
 use crate::engine::context;
 use crate::engine::core::Core;
@@ -24,6 +25,25 @@ impl InFlight {
         core.clock.as_virtual()?;
         core.jobs_in_flight.set(core.jobs_in_flight.get() + 1);
         Some(InFlight { id: core.id, inbox: core.inbox.clone() })
+    }
+}
+
+/// A waker that keeps its loop from jumping until it has been used, or is not needed any more.
+pub(crate) fn counted(waker: &Waker, core: &Core) -> Waker {
+    match InFlight::new(core) {
+        Some(in_flight) => Arc::new(Counted { waker: waker.clone(), _in_flight: in_flight }).into(),
+        None => waker.clone(),
+    }
+}
+
+struct Counted {
+    waker: Waker,
+    _in_flight: InFlight,
+}
+
+impl Wake for Counted {
+    fn wake(self: Arc<Self>) {
+        self.waker.wake_by_ref();
     }
 }
 

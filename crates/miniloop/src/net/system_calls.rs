@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
+use rustix::ioctl;
 use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::config::LISTEN_BACKLOG_LEN;
@@ -64,6 +65,13 @@ pub(crate) fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Re
     Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
 }
 
+/// How many bytes the kernel still keeps for the peer, sent or not, because it has not acknowledged them.
+pub(crate) fn unacknowledged_len(socket: impl AsFd) -> io::Result<usize> {
+    // SAFETY: for a TCP socket `SIOCOUTQ` writes one `int` to where its argument points, and nothing else; that is what `Getter` gives it.
+    let len = unsafe { ioctl::ioctl(socket, ioctl::Getter::<SIOCOUTQ, i32>::new()) }?;
+    Ok(usize::try_from(len).unwrap_or(0))
+}
+
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     Ok(net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
@@ -71,6 +79,10 @@ fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
 
 /// A peer that has gone is an error of the call, not a signal to the process.
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
+
+/// tcp(7). The same number on every 64-bit architecture that this is built for.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64", target_arch = "s390x"))]
+const SIOCOUTQ: ioctl::Opcode = 0x5411;
 
 /// More places than this the kernel refuses with EMSGSIZE (its `UIO_MAXIOV`).
 pub(crate) const SLICES_PER_CALL: usize = 1_024;

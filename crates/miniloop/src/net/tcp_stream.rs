@@ -231,6 +231,15 @@ impl TcpStream {
         self.os().socket.peer_addr()
     }
 
+    /// How many written bytes the peer's kernel has not acknowledged yet. Closing the connection while there are some, and while the peer
+    /// still sends, destroys them: the kernel answers what arrives at a closed connection with a reset.
+    ///
+    /// # Errors
+    /// What `ioctl` says.
+    pub fn unacknowledged_len(&self) -> io::Result<usize> {
+        system_calls::unacknowledged_len(self)
+    }
+
     /// Sends small pieces at once (true) instead of waiting for more to send with them (false, the default).
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use std::fmt;
 use std::future::Future;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -336,7 +335,7 @@ impl World {
                 };
                 drop(self.handle.add_reader(&self.pipe.0, reader));
             }
-            Act::RemoveReader => drop(self.handle.remove_reader(self.pipe.0.as_raw_fd())),
+            Act::RemoveReader => drop(self.handle.remove_reader(&self.pipe.0)),
             Act::WritePipe => (&self.pipe.1).write_all(b"x").expect("room in the pipe"),
         }
     }
