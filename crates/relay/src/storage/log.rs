@@ -10,10 +10,11 @@ use super::{
     file_names::{file_name, file_numbers, remove_unfinished_files},
     folder::{Folder, log_dir},
     limits::{FILE_BYTES, FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
+    log_end,
     prepare::{Preparer, ReadyFile, ReadyFiles},
     record::{self, Link, Record},
     scan::Scan,
-    tail, wall_clock,
+    wall_clock,
 };
 use relay_core::Batch;
 use std::{collections::VecDeque, io, path::Path, sync::Arc};
@@ -99,7 +100,7 @@ impl Log {
             recovered.message_count += u64::from(record.message_count());
             recovered.record_bytes += record.padded_bytes();
         }
-        recovered.dropped_unfinished = tail::settle(&mut scan)?;
+        recovered.dropped_unfinished = log_end::settle(&mut scan)?;
 
         let mut files = VecDeque::new();
         let numbers = file_numbers(disk.as_ref())?;
@@ -109,7 +110,7 @@ impl Log {
             let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", disk.path().join(name)))?;
             let beneath = match scan.last {
                 Some((last, _, beneath)) if last.file_number == number => beneath,
-                _ => tail::beneath_at_start(&mut scan, number)?,
+                _ => log_end::beneath_at_start(&mut scan, number)?,
             };
             files.push_back(ReadyFile { number, file, beneath });
         }

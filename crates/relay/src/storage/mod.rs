@@ -41,7 +41,7 @@ mod folder;
 mod file_names;
 mod window;
 mod scan;
-mod tail;
+mod log_end;
 mod prepare;
 mod log;
 mod history;

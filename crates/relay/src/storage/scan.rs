@@ -1,7 +1,7 @@
 //! Reads the log from its first record to its last, in order, and tells the end of the log from damage.
 //!
 //! One record at a time is in memory. The rule: the first record that does not fit is the end, unless an intact later one exists; then the
-//! log is damaged. Reading works beside a running server, which only ever writes behind the end. Next: `tail.rs`.
+//! log is damaged. Reading works beside a running server, which only ever writes behind the end. Next: `log_end.rs`.
 
 use super::{
     disk::{Access, Disk},
