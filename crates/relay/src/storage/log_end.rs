@@ -2,7 +2,10 @@
 //!
 //! A commit that a power cut or `kill -9` interrupted was shown to nobody: it is dropped and its bytes are overwritten. But a record that
 //! is whole and wrong was shown, and dropping it would lose it silently. The two can be told apart because a disk writes a sector whole or
-//! not at all, and a new file holds zeros: an unfinished record lacks a sector, which then is all zeros; a decayed one lacks none.
+//! not at all, and a new file holds zeros: an unfinished record lacks a sector, which then is all zeros; a decayed one lacks none. The
+//! header stands in the first sector and has a checksum of its own: it is there and right, or it has decayed. So its length can be trusted,
+//! and how many sectors there must be is known.
+//!
 //! In a file that is reused (`Beneath::OlderRecords`) an unwritten sector can hold anything, so there the record counts as unfinished.
 //!
 //! Costs a read of what a record may take, and a rewrite of the last record. Next: `prepare.rs`.
@@ -44,11 +47,15 @@ pub(super) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
     Ok(!unfinished.is_empty())
 }
 
-/// What the bytes at the start of a file say about what lies beneath the record that will be written there.
+/// What the bytes at the start of a file say about what lies beneath the record that will be written there. The first sector of a file that
+/// is reused always holds a header: that of an older record, or that of the record which was being written over it.
 pub(super) fn beneath_at_start(scan: &mut Scan, file_number: u64) -> Result<Beneath, OpenError> {
     scan.window.select(file_number)?;
-    let older = Header::read(scan.window.bytes(0, SECTOR_BYTES)?).is_ok_and(|header| header.file_number < file_number);
-    Ok(if older { Beneath::OlderRecords } else { Beneath::Zeros })
+    Ok(match Header::read(scan.window.bytes(0, SECTOR_BYTES)?) {
+        Ok(header) if header.file_number < file_number => Beneath::OlderRecords,
+        Ok(header) => header.beneath,
+        Err(_) => Beneath::Zeros,
+    })
 }
 
 enum Found {
@@ -77,6 +84,7 @@ fn judge(scan: &mut Scan, place: Place) -> Result<Result<Found, Invalid>, OpenEr
         Err(invalid) => return Ok(Err(invalid)),
     };
     let record = scan.window.bytes(place.offset, header.record_bytes())?;
+    // No sector of a whole record is all zeros, because texts hold no zero byte.
     if record.len() == header.record_bytes() && record.chunks(SECTOR_BYTES).any(is_zero) {
         return Ok(Ok(Found::Unfinished));
     }

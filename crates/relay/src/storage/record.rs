@@ -5,21 +5,22 @@
 //!
 //! ```text
 //! header   0  magic               4 bytes, the first of which no UTF-8 text holds: no message can look like a header
-//!          4  version             u16
+//!          4  version             u16; magic, version and the header's checksum stand where they stand in every version
 //!          6  beneath             u16, what the record was written over: zeros or older records
 //!          8  file number         u64
 //!         16  sequence            u64, 1 for the first record of a log
 //!         24  time                u64, unix milliseconds
 //!         32  message count       u32, the sum over the sections
 //!         36  body length         u32
-//!         40  previous checksum   u32, of the record before this one, 0 for the first
-//!         44  checksum            u32, CRC-32C over the 44 bytes above and the body
-//! body    48  sections, back to back, one for each room of the commit:
+//!         40  previous checksum   u32, the header's checksum of the record before this one, 0 for the first
+//!         44  body's checksum     u32, CRC-32C
+//!         48  header's checksum   u32, CRC-32C over the 48 bytes above, so over the body's as well
+//! body    52  sections, back to back, one for each room of the commit:
 //!             room length u32, message count u32, length of the lines u32, room, lines
 //! padding     zeros up to the next multiple of 4,096
 //! ```
 
-use super::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX};
+use super::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES};
 use relay_core::Batch;
 use relay_core::limits::{BATCH_LEN_MAX_ROOMS, BATCH_MAX_BYTES, ROOM_NAME_LEN_MAX_CHARS};
 use std::fmt;
@@ -92,7 +93,7 @@ pub(super) enum Beneath {
     OlderRecords,
 }
 
-/// The first 48 bytes of a record, not yet checked against the body.
+/// The header of a record, right in itself but not yet checked against the body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) beneath: Beneath,
@@ -102,6 +103,8 @@ pub(super) struct Header {
     message_count: u32,
     body_bytes: u32,
     previous_checksum: u32,
+    body_checksum: u32,
+    /// The header's own, which the next record names.
     pub(super) checksum: u32,
 }
 
@@ -114,7 +117,7 @@ pub(super) enum Invalid {
     Version(u16),
     OutOfPlace,
     Length,
-    Checksum,
+    Body,
     Sections,
 }
 
@@ -122,8 +125,12 @@ impl Header {
     /// Reads a header from the start of `bytes`.
     pub(super) fn read(bytes: &[u8]) -> Result<Header, Invalid> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Invalid::NoRecord) };
-        if bytes[..4] != MAGIC {
-            return Err(if *bytes == [0; HEADER_BYTES] { Invalid::NoRecord } else { Invalid::Header });
+        if *bytes == [0; HEADER_BYTES] {
+            return Err(Invalid::NoRecord);
+        }
+        let checksum = u32_at(bytes, HEADER_CHECKSUM_AT);
+        if bytes[..4] != MAGIC || crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]) != checksum {
+            return Err(Invalid::Header);
         }
         let version = u16::from_le_bytes([bytes[4], bytes[5]]);
         if version != VERSION {
@@ -142,7 +149,8 @@ impl Header {
             message_count: u32_at(bytes, 32),
             body_bytes: u32_at(bytes, 36),
             previous_checksum: u32_at(bytes, 40),
-            checksum: u32_at(bytes, CHECKSUM_AT),
+            body_checksum: u32_at(bytes, 44),
+            checksum,
         };
         if header.padded_bytes() > RECORD_BYTES_MAX { Err(Invalid::Length) } else { Ok(header) }
     }
@@ -169,8 +177,8 @@ impl Header {
     /// Judges the record that this is the header of. `bytes` start with the header and may end early.
     pub(super) fn check(self, bytes: &[u8]) -> Result<Record<'_>, Invalid> {
         let Some(body) = bytes.get(HEADER_BYTES..self.record_bytes()) else { return Err(Invalid::Length) };
-        if checksum(&bytes[..CHECKSUM_AT], body) != self.checksum {
-            return Err(Invalid::Checksum);
+        if crc32c::crc32c(body) != self.body_checksum {
+            return Err(Invalid::Body);
         }
         // The writer may be wrong too: a record is not trusted to be well-formed only because its bytes arrived.
         let (mut rest, mut messages) = (body, 0u64);
@@ -190,11 +198,11 @@ impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Invalid::NoRecord => f.write_str("there is no record"),
-            Invalid::Header => f.write_str("what stands there does not begin like a record"),
+            Invalid::Header => f.write_str("what stands there is not the header of a record"),
             Invalid::Version(version) => write!(f, "the record has format version {version}"),
             Invalid::OutOfPlace => f.write_str("the record does not follow the one before it"),
             Invalid::Length => f.write_str("the record's length is impossible"),
-            Invalid::Checksum => f.write_str("the record's checksum does not match"),
+            Invalid::Body => f.write_str("the record's checksum does not match"),
             Invalid::Sections => f.write_str("the record's sections do not add up"),
         }
     }
@@ -208,7 +216,7 @@ pub(super) fn padded_bytes(batch: &Batch) -> Option<u64> {
     (bytes <= RECORD_BYTES_MAX).then_some(bytes)
 }
 
-/// Replaces what `out` holds by the batch's record, padding included, and returns its checksum: the next record names it.
+/// Replaces what `out` holds by the batch's record, padding included, and returns its header's checksum: the next record names it.
 ///
 /// The batch must be one for which [`padded_bytes`] returned a length, which keeps every number below in its range.
 pub(super) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: u64, batch: &Batch) -> u32 {
@@ -237,10 +245,18 @@ pub(super) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: 
     out[32..36].copy_from_slice(&message_count.to_le_bytes());
     out[36..40].copy_from_slice(&body_bytes.to_le_bytes());
     out[40..44].copy_from_slice(&link.previous_checksum.to_le_bytes());
-    let checksum = checksum(&out[..CHECKSUM_AT], &out[HEADER_BYTES..]);
-    out[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    let body_checksum = crc32c::crc32c(&out[HEADER_BYTES..]);
+    out[44..48].copy_from_slice(&body_checksum.to_le_bytes());
+    let checksum = seal_header(out);
 
     out.resize(out.len().next_multiple_of(RECORD_ALIGNMENT_BYTES as usize), 0);
+    checksum
+}
+
+/// Gives the header at the start of `bytes` its checksum, and returns it.
+pub(super) fn seal_header(bytes: &mut [u8]) -> u32 {
+    let checksum = crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]);
+    bytes[HEADER_CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
     checksum
 }
 
@@ -253,10 +269,6 @@ fn split_section(body: &[u8]) -> Option<(StoredSection<'_>, &[u8])> {
     Some((section, rest))
 }
 
-fn checksum(header: &[u8], body: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(header), body)
-}
-
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte))
 }
@@ -266,9 +278,9 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Header of a record, in bytes.
-pub(super) const HEADER_BYTES: usize = 48;
+pub(super) const HEADER_BYTES: usize = 52;
 
-const CHECKSUM_AT: usize = 44;
+const HEADER_CHECKSUM_AT: usize = 48;
 const SECTION_HEADER_BYTES: usize = 12;
 /// A character of UTF-8 takes at most four bytes.
 const ROOM_NAME_MAX_BYTES: usize = 4 * ROOM_NAME_LEN_MAX_CHARS;
@@ -279,9 +291,11 @@ const _: () = assert!(
         <= RECORD_BYTES_MAX - RECORD_ALIGNMENT_BYTES
 );
 
+// A disk writes a header whole or not at all: one that is not right has decayed.
+const _: () = assert!(HEADER_BYTES <= SECTOR_BYTES);
+
 const MAGIC: [u8; 4] = *b"\xffRLG";
 const VERSION: u16 = 1;
-/// The two words differ in both bytes: one decayed byte cannot turn one into the other.
 const OVER_ZEROS: u16 = 0x5a5a;
 const OVER_OLDER_RECORDS: u16 = 0xa5a5;
 

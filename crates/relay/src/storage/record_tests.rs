@@ -30,11 +30,12 @@ fn check_invalid(bytes: &[u8], expected: Invalid) {
     assert_eq!(decode(bytes).map(|record| record.sequence()), Err(expected));
 }
 
-/// Makes the checksum right again after a change: what a wrong writer, not a wrong disk, would leave.
+/// Makes the checksums right again after a change: what a wrong writer, not a wrong disk, would leave.
 fn seal(bytes: &mut [u8]) {
-    let length = HEADER_BYTES + u32_at(bytes, 36) as usize;
-    let sum = checksum(&bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..length]);
-    bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+    let length = (HEADER_BYTES + u32_at(bytes, 36) as usize).min(bytes.len());
+    let body = crc32c::crc32c(&bytes[HEADER_BYTES..length]);
+    bytes[44..48].copy_from_slice(&body.to_le_bytes());
+    seal_header(bytes);
 }
 
 #[test]
@@ -49,12 +50,13 @@ fn the_format_on_disk_never_changes_silently() {
         &[1, 0, 0, 0],
         &[25, 0, 0, 0],
         &[0xef, 0xbe, 0xad, 0xde],
-        &crc32c::crc32c(&[&bytes[..44], &bytes[48..73]].concat()).to_le_bytes(),
+        &crc32c::crc32c(&bytes[52..77]).to_le_bytes(),
+        &crc32c::crc32c(&bytes[..48]).to_le_bytes(),
         &[1, 0, 0, 0, 1, 0, 0, 0, 12, 0, 0, 0],
         b"rMESSAGE a b\n",
     ];
-    assert_eq!(bytes[..73], expected.concat());
-    assert!(bytes[73..].iter().all(|byte| *byte == 0));
+    assert_eq!(bytes[..77], expected.concat());
+    assert!(bytes[77..].iter().all(|byte| *byte == 0));
 }
 
 #[test]
@@ -106,26 +108,36 @@ fn a_wrong_record_is_refused_for_what_is_wrong() {
         check_invalid(&bytes, expected);
     }
     check(&right, |bytes| bytes.clear(), Invalid::NoRecord);
-    check(&right, |bytes| bytes.truncate(47), Invalid::NoRecord);
-    check(&right, |bytes| bytes[..48].fill(0), Invalid::NoRecord);
-    check(&right, |bytes| bytes.truncate(72), Invalid::Length);
-    check(&right, |bytes| bytes[0] = 0, Invalid::Header);
-    check(&right, |bytes| bytes[4] = 2, Invalid::Version(2));
-    check(&right, |bytes| bytes[6] = 0xa5, Invalid::Header);
-    check(&right, |bytes| bytes[36..40].fill(0xff), Invalid::Length);
-    check(&right, |bytes| bytes[16] = 8, Invalid::Checksum);
-    check(&right, |bytes| bytes[72] = b'!', Invalid::Checksum);
-    // Sealed again: the checksum is right, the content is not.
+    check(&right, |bytes| bytes.truncate(51), Invalid::NoRecord);
+    check(&right, |bytes| bytes[..52].fill(0), Invalid::NoRecord);
+    check(&right, |bytes| bytes.truncate(76), Invalid::Length);
+    check(&right, |bytes| bytes[52] = 0, Invalid::Body);
+    check(&right, |bytes| bytes[76] = b'!', Invalid::Body);
+    // Sealed again: the checksums are right, the content is not.
     let sealed = |at: usize, byte: u8| {
         move |bytes: &mut Vec<u8>| {
             bytes[at] = byte;
             seal(bytes);
         }
     };
+    check(&right, sealed(0, 0), Invalid::Header);
+    check(&right, sealed(4, 2), Invalid::Version(2));
+    check(&right, sealed(6, 0xa5), Invalid::Header);
+    check(&right, sealed(39, 0xff), Invalid::Length);
     check(&right, sealed(32, 2), Invalid::Sections);
-    check(&right, sealed(48, 200), Invalid::Sections);
-    check(&right, sealed(56, 11), Invalid::Sections);
-    check(&right, sealed(60, 0xff), Invalid::Sections);
+    check(&right, sealed(52, 200), Invalid::Sections);
+    check(&right, sealed(60, 11), Invalid::Sections);
+    check(&right, sealed(64, 0xff), Invalid::Sections);
+}
+
+#[test]
+fn a_flipped_bit_of_the_header_is_seen_without_the_body() {
+    let right = encoded(&batch(&[("r", 1, "MESSAGE a b\n")]));
+    for bit in 0..8 * HEADER_BYTES {
+        let mut bytes = right.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(Header::read(&bytes).err(), Some(Invalid::Header), "bit {bit}");
+    }
 }
 
 proptest! {
@@ -164,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn no_flipped_byte_goes_unseen(at in 0usize..73, flip in 1u8..) {
+    fn no_flipped_byte_goes_unseen(at in 0usize..77, flip in 1u8..) {
         let mut bytes = encoded(&batch(&[("r", 1, "MESSAGE a b\n")]));
         bytes[at] ^= flip;
         prop_assert!(decode(&bytes).is_err());

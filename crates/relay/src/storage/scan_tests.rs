@@ -67,7 +67,7 @@ fn check_refused(disk: &MemoryDisk, expected: &str) {
 fn seventh_record(link: impl FnOnce(&mut Link)) -> Vec<u8> {
     let disk = disk_with_six_records();
     let last = disk.content("00000002.log");
-    let previous_checksum = u32::from_le_bytes([last[PAGE + 44], last[PAGE + 45], last[PAGE + 46], last[PAGE + 47]]);
+    let previous_checksum = u32::from_le_bytes([last[PAGE + 48], last[PAGE + 49], last[PAGE + 50], last[PAGE + 51]]);
     let mut right = Link { file_number: 2, sequence: 7, previous_checksum };
     link(&mut right);
     let mut bytes = Vec::new();
@@ -183,7 +183,7 @@ fn an_unfinished_commit_at_the_start_of_the_next_file_is_dropped() {
 #[test]
 fn a_decayed_header_is_found_where_it_stands() {
     // The last record of the first file, before an intact one at the start of the second.
-    for offset in [0, 20, 44, 100] {
+    for offset in [0, 20, 44, 48, 100] {
         let disk = with_change("00000001.log", |content| content[3 * PAGE + offset] ^= 1);
         check_refused(&disk, "00000001.log is damaged at offset 12288: ");
     }
@@ -191,9 +191,43 @@ fn a_decayed_header_is_found_where_it_stands() {
 
 #[test]
 fn a_last_record_that_decayed_is_refused() {
-    for offset in [0, 20, 44, 50, 1000, 2060] {
+    for offset in [0, 20, 44, 48, 54, 1000, 2060] {
         let disk = with_change("00000002.log", |content| content[PAGE + offset] ^= 1);
         check_refused(&disk, "00000002.log is damaged at offset 4096: ");
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_refused_or_changes_nothing() {
+    let disk = disk_with_six_records();
+    let record_bytes = HEADER_BYTES + 12 + "lounge".len() + "MESSAGE ada \n".len() + 2000;
+    // The first, one in the middle, the last of a file, the first of the next, the last of all.
+    for (name, start) in
+        [("00000001.log", 0), ("00000001.log", PAGE), ("00000001.log", 3 * PAGE), ("00000002.log", 0), ("00000002.log", PAGE)]
+    {
+        // Every bit of the header, some of the body, some of the padding.
+        for bit in (0..8 * HEADER_BYTES).chain((8 * HEADER_BYTES..8 * PAGE).step_by(101)) {
+            let flipped = disk.copy();
+            let mut content = disk.content(name);
+            content[start + bit / 8] ^= 1 << (bit % 8);
+            flipped.put(name, content);
+            match open(&flipped) {
+                Ok(letters) => assert!(letters == "abcdef" && bit >= 8 * record_bytes, "bit {bit} at {start} of {name}: {letters}"),
+                Err(error) => assert!(error.to_string().contains(&format!("{name} is damaged at offset {start}: ")), "bit {bit}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_over_zeros_that_is_not_right_has_decayed_whatever_is_missing_behind_it() {
+    // Shorter and longer than it was: the length would find zeros, or leave them out.
+    for at in [HEADER_BYTES - 1, 36, 37, 38] {
+        let mut record = seventh_record(|_| {});
+        record[at] ^= 1;
+        record[1024..].fill(0);
+        let disk = with_change("00000002.log", |content| put(content, 2 * PAGE, &record));
+        check_refused(&disk, "00000002.log is damaged at offset 8192: what stands there is not the header of a record, and no interrupted");
     }
 }
 
@@ -249,6 +283,7 @@ fn an_absurd_length_is_refused() {
     for length in [u32::MAX, 17 << 20, FILE_BYTES as u32] {
         let mut record = seventh_record(|_| {});
         put(&mut record, 36, &length.to_le_bytes());
+        record::seal_header(&mut record);
         let disk = with_change("00000002.log", |content| put(content, 2 * PAGE, &record));
         check_refused(&disk, "00000002.log is damaged at offset 8192: the record's length is impossible");
     }
@@ -258,6 +293,7 @@ fn an_absurd_length_is_refused() {
 fn a_record_of_a_newer_format_names_the_version() {
     let mut record = seventh_record(|_| {});
     record[4] = 9;
+    record::seal_header(&mut record);
     let disk = with_change("00000002.log", |content| put(content, 2 * PAGE, &record));
     check_refused(&disk, "00000002.log holds at offset 8192 a record of format version 9");
 }
