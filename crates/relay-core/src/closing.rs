@@ -10,7 +10,7 @@ use core::net::SocketAddr;
 pub enum CloseReason {
     /// The client said `QUIT`, and everything was answered and flushed.
     Quit,
-    /// The client closed its side.
+    /// The client closed its side, and everything was answered and flushed.
     EndOfInput,
     /// The shell reported that the connection is broken.
     ConnectionLost,

@@ -1,10 +1,10 @@
 //! What the hub knows of one connection.
 //!
 //! ```text
-//!   Joining --JOIN--> Member --QUIT--> Quitting --committed--> Draining --flushed--> Closed --announced--> gone
-//!      |                 |                                        ^                    ^
-//!      +-----------------+---- end of input, too late, .. --------+                    |
-//!      +-----------------+---- slow, lost, ping timeout, .. ---------------------------+
+//!   Joining --JOIN--> Member --QUIT, end of input--> Leaving --committed--> Draining --flushed--> Closed --announced--> gone
+//!      |                 |                              |                      ^                    ^
+//!      +-----------------+---- end of input, too late, ..----------------------+                    |
+//!      +-----------------+---- slow, lost, ping timeout, .. ---+------------------------------------+
 //! ```
 //!
 //! An idle one owns no buffers: `kept`, the outbox and the waiting answers are empty and without memory. Knows nothing of other
@@ -54,8 +54,8 @@ pub(crate) struct Connection {
 pub(crate) enum Phase {
     Joining,
     Member,
-    /// `QUIT` waits for its commit, still a member.
-    Quitting,
+    /// It has said its last, and is a member until all of that is committed and answered.
+    Leaving,
     /// Out of its room; what is queued is still flushed.
     Draining(CloseReason),
     /// Waits to be announced to the shell.
@@ -109,7 +109,10 @@ pub(crate) struct Waiting {
 pub(crate) enum Answer {
     Line(&'static str),
     History,
+    /// `OK QUIT`, then nothing more.
     Quit,
+    /// Nothing more.
+    End,
 }
 
 impl Connection {
@@ -230,6 +233,7 @@ impl Answer {
             Answer::Line(line) => line.len(),
             Answer::Quit => reply::OK_QUIT.len(),
             Answer::History => RELEASE_BYTES,
+            Answer::End => 0,
         }
     }
 }

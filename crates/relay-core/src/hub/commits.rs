@@ -99,7 +99,7 @@ impl Hub {
                 answer => self.give(now, key, answer),
             }
         }
-        // After `OK QUIT` it is no member any more.
+        // After its last answer it is no member any more.
         if self.connections.get(key).is_some_and(|connection| connection.member.is_some()) {
             self.queue(key, Share::new(lines, from_bytes..u32::MAX));
         }

@@ -1,21 +1,26 @@
 //! How connections end: drained, when the server says goodbye and flushes what is queued, or cut, when there is nothing left to say.
 //!
 //! Either way a connection leaves its room at once, and its end is announced to the shell exactly once; its accepted messages are committed
-//! and shown like all others. Next: `time.rs`.
+//! and shown like all others. One that ends in order, with `QUIT` or by closing its side, is drained behind its last answer. Next:
+//! `time.rs`.
 
 use super::{ConnectionId, Hub};
 use crate::clock::Due;
 use crate::closing::CloseReason;
-use crate::connection::{Identity, Phase};
+use crate::connection::{Answer, Identity, Phase};
 use crate::limits::FLUSH_TIMEOUT;
 use crate::nanos::Nanos;
 use crate::slots::Key;
 
 impl Hub {
-    /// The client has closed its side. What is queued for it is still sent; after `QUIT` this says nothing new.
+    /// The client has closed its side, and may still read: it is answered all that it asked for and shown its own messages before the
+    /// connection ends. A line without its end was no request; after `QUIT` this says nothing new.
+    ///
+    /// While the connection is paused this does nothing, because there may be requests that were not parsed yet: the shell may not read
+    /// then, and meets the end again when it reads on.
     pub fn end_of_input(&mut self, now: Nanos, id: ConnectionId) {
-        if self.connections.get(id.0).is_some_and(|connection| connection.takes_input()) {
-            self.drain(now, id.0, CloseReason::EndOfInput);
+        if self.connections.get(id.0).is_some_and(|connection| connection.takes_input() && connection.pause.is_none()) {
+            self.leave(now, id.0, Answer::End);
         }
     }
 

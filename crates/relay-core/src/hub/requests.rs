@@ -31,11 +31,7 @@ impl Hub {
             Command::Message { text } => self.message(now, key, text),
             Command::History => self.answer(now, key, Answer::History),
             Command::Pong => self.expect_heartbeat(now, key),
-            Command::Quit => {
-                connection.phase = Phase::Quitting;
-                self.arm(now, key, None);
-                self.answer(now, key, Answer::Quit);
-            }
+            Command::Quit => self.leave(now, key, Answer::Quit),
             Command::Join { .. } | Command::Http | Command::Unknown => self.answer(now, key, Answer::Line(reply::EXPECTED_COMMAND)),
         }
     }
@@ -108,6 +104,14 @@ impl Hub {
         self.arm(now, key, due);
     }
 
+    /// Takes no more requests, and ends the connection with this answer in its place. No heartbeats meanwhile: nobody reads a `PONG`.
+    pub(super) fn leave(&mut self, now: Nanos, key: Key, last: Answer) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.phase = Phase::Leaving;
+        self.arm(now, key, None);
+        self.answer(now, key, last);
+    }
+
     /// Answers at once, or behind the connection's uncommitted messages.
     pub(super) fn answer(&mut self, now: Nanos, key: Key, answer: Answer) {
         let Some(connection) = self.connections.get_mut(key) else { return };
@@ -119,18 +123,19 @@ impl Hub {
 
     /// Queues an answer whose turn has come.
     pub(super) fn give(&mut self, now: Nanos, key: Key, answer: Answer) {
-        let share = match answer {
-            Answer::Line(line) => line.into(),
-            Answer::Quit => reply::OK_QUIT.into(),
+        match answer {
+            Answer::Line(line) => self.queue(key, line.into()),
             Answer::History => {
                 let member = self.connections.get(key).and_then(|connection| connection.member.as_ref());
                 let Some(room) = member.and_then(|member| self.rooms.get_mut(member.room)) else { return };
-                Share::whole(&room.tail.answer())
+                let answer = room.tail.answer();
+                self.queue(key, Share::whole(&answer));
             }
-        };
-        self.queue(key, share);
-        if let Answer::Quit = answer {
-            self.drain(now, key, CloseReason::Quit);
+            Answer::Quit => {
+                self.queue(key, reply::OK_QUIT.into());
+                self.drain(now, key, CloseReason::Quit);
+            }
+            Answer::End => self.drain(now, key, CloseReason::EndOfInput),
         }
     }
 }

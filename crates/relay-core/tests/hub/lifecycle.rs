@@ -95,8 +95,10 @@ fn the_end_of_one_side_ends_the_connection_after_what_is_queued() {
         >> bob JOIN bob blue\nMSG one\nMSG tw
         < bob OK JOIN bob blue
         end bob
-        closed bob end of input
+        silent bob
         commit
+        < bob MESSAGE bob one
+        closed bob end of input
         > carol JOIN carol blue
         < carol OK JOIN carol blue
         > carol HISTORY
@@ -105,6 +107,82 @@ fn the_end_of_one_side_ends_the_connection_after_what_is_queued() {
         < carol HISTORY_END
         ",
     );
+}
+
+#[test]
+fn a_client_that_has_closed_its_side_is_answered_everything_and_shown_its_own_messages_first() {
+    check(
+        r"
+        > bob JOIN bob blue
+        < bob OK JOIN bob blue
+        >> alice JOIN alice blue\nMSG one\n
+        < alice OK JOIN alice blue
+        take
+        >> alice MSG two\nHISTORY\nhello\nMSG thr
+        end alice
+        # She stays a member until then: her name is in use, and she is shown what others say.
+        > carol JOIN alice blue
+        < carol ERR name in use
+        commit
+        < alice MESSAGE alice one
+        < bob MESSAGE alice one
+        > bob MSG between
+        # It is for the disk to say how long that takes; she cannot answer a PING.
+        +12s > bob PONG
+        < bob PING
+        silent alice
+        commit
+        < alice MESSAGE alice two
+        < alice HISTORY_BEGIN 2
+        < alice MESSAGE alice one
+        < alice MESSAGE alice two
+        < alice HISTORY_END
+        < alice ERR expected MSG <text>, HISTORY, or QUIT
+        closed alice end of input
+        < bob MESSAGE alice two
+        < bob MESSAGE bob between
+        > carol JOIN alice blue
+        < carol OK JOIN alice blue
+        ",
+    );
+}
+
+#[test]
+fn a_client_that_has_closed_its_side_has_ten_seconds_for_its_answers_once_they_are_there() {
+    check(
+        r"
+        > alice JOIN alice blue
+        < alice OK JOIN alice blue
+        kernel alice 0
+        > alice MSG one
+        end alice
+        +60s
+        commit
+        +9999ms
+        silent alice
+        +1ms
+        reset alice flush timeout
+        finished
+        ",
+    );
+}
+
+#[test]
+fn requests_that_are_kept_because_of_a_pause_are_answered_before_the_end() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    let id = world.client("alice").id;
+    world.send("alice", format!("MSG one\n{}MSG two\nHISTORY\nMSG thr", "x\n".repeat(100)));
+    assert_ne!(world.hub.kept_len_bytes(id), 0);
+    // Too early: it is said again when the shell has been told to read on.
+    world.hub.end_of_input(world.now, id);
+    world.end("alice");
+    world.commit();
+    world.commit();
+    let errors = "ERR expected MSG <text>, HISTORY, or QUIT\n".repeat(100);
+    let history = "HISTORY_BEGIN 2\nMESSAGE alice one\nMESSAGE alice two\nHISTORY_END\n";
+    assert_eq!(world.received("alice"), format!("MESSAGE alice one\n{errors}MESSAGE alice two\n{history}"));
+    assert_eq!(world.take_closed("alice").map(|closed| (closed.reason, closed.reset)), Some((CloseReason::EndOfInput, false)));
 }
 
 #[test]

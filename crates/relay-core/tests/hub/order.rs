@@ -208,11 +208,10 @@ fn refused_messages_are_answered_one_by_one_in_their_places_and_nothing_is_shown
         > carol MSG gone
         lose carol
         closed carol connection lost
-        # One that is being closed is told nothing more either.
+        # One that has closed its side is told as well.
         > dave JOIN dave blue
         < dave OK JOIN dave blue
-        kernel dave 0
-        >> dave HISTORY\nMSG gone\n
+        >> dave MSG seven\nHISTORY\nMSG eight\n
         end dave
         >> alice MSG four\nHISTORY\nMSG five\n
         refuse {error}
@@ -224,10 +223,11 @@ fn refused_messages_are_answered_one_by_one_in_their_places_and_nothing_is_shown
         < alice HISTORY_END
         < alice {answer}
         < bob {answer}
-        kernel dave all
+        < dave {answer}
         < dave HISTORY_BEGIN 1
         < dave MESSAGE old 1
         < dave HISTORY_END
+        < dave {answer}
         closed dave end of input
         # The next ones may be committed again.
         >> alice MSG six\nQUIT\n
