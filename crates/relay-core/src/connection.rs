@@ -43,8 +43,6 @@ pub(crate) struct Connection {
     pub(crate) outbox: Outbox,
     /// The kernel took no more at the last attempt. Only then is anything known to be beyond it.
     pub(crate) send_blocked: bool,
-    /// It was closed with something queued.
-    pub(crate) was_cut_short: bool,
     pub(crate) member: Option<Member>,
     /// Name and room, from `JOIN` on: `member` ends with the membership, the log line at the end needs them still.
     pub(crate) identity: Option<Identity>,
@@ -58,8 +56,8 @@ pub(crate) enum Phase {
     Leaving,
     /// Out of its room; what is queued is still flushed.
     Draining(CloseReason),
-    /// Waits to be announced to the shell.
-    Closed(CloseReason),
+    /// Waits to be announced to the shell; `reset`: with something dropped that was queued.
+    Closed { reason: CloseReason, reset: bool },
 }
 
 /// Why a connection is not parsed further. The first that applies is the one.
@@ -129,7 +127,6 @@ impl Connection {
             bucket,
             outbox: Outbox::default(),
             send_blocked: false,
-            was_cut_short: false,
             member: None,
             identity: None,
         }
@@ -163,7 +160,7 @@ impl Connection {
     /// Queues bytes, unless there is nobody to send them to any more.
     #[inline]
     pub(crate) fn queue(&mut self, share: Share) {
-        if !matches!(self.phase, Phase::Closed(_)) {
+        if !matches!(self.phase, Phase::Closed { .. }) {
             self.outbox.push(share);
         }
     }

@@ -56,7 +56,7 @@ impl Hub {
     /// Ends a connection once its queue is flushed, or after [`FLUSH_TIMEOUT`].
     pub(super) fn drain(&mut self, now: Nanos, key: Key, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if matches!(connection.phase, Phase::Draining(_) | Phase::Closed(_)) {
+        if matches!(connection.phase, Phase::Draining(_) | Phase::Closed { .. }) {
             return;
         }
         if connection.outbox.is_empty() {
@@ -73,11 +73,10 @@ impl Hub {
     /// Ends a connection now and drops what is queued for it.
     pub(super) fn cut(&mut self, key: Key, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if matches!(connection.phase, Phase::Closed(_)) {
+        if matches!(connection.phase, Phase::Closed { .. }) {
             return;
         }
-        connection.phase = Phase::Closed(reason);
-        connection.was_cut_short = !connection.outbox.is_empty();
+        connection.phase = Phase::Closed { reason, reset: !connection.outbox.is_empty() };
         connection.outbox.clear();
         connection.kept = Default::default();
         self.counters.closed[reason as usize] += 1;

@@ -32,8 +32,8 @@ impl Hub {
             let Some(key) = self.connections.key_at(index) else { continue };
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let id = ConnectionId(key);
-            if let Phase::Closed(reason) = connection.phase {
-                return Some(Touched { id, send: false, read: false, closed: self.forget(key, reason) });
+            if let Phase::Closed { reason, reset } = connection.phase {
+                return Some(Touched { id, send: false, read: false, closed: self.forget(key, reason, reset) });
             }
             let send = !connection.send_blocked && !connection.outbox.is_empty();
             let read = core::mem::take(&mut connection.announce_read);
@@ -108,13 +108,13 @@ impl Hub {
     }
 
     /// Frees the place of an ended connection.
-    fn forget(&mut self, key: Key, reason: CloseReason) -> Option<Closed> {
+    fn forget(&mut self, key: Key, reason: CloseReason, reset: bool) -> Option<Closed> {
         let connection = self.connections.remove(key)?;
         self.forget_address(connection.peer);
         let (name, room) = match connection.identity {
             Some(Identity { name, room }) => (Some(name), Some(room)),
             None => (None, None),
         };
-        Some(Closed { reason, reset: connection.was_cut_short, peer: connection.peer, name, room })
+        Some(Closed { reason, reset, peer: connection.peer, name, room })
     }
 }
