@@ -2,7 +2,11 @@
 //!
 //! Each message names the file, the offset where there is one, and the way out. Next: `record.rs`.
 
-use std::{error::Error, fmt, io, path::PathBuf};
+use std::{
+    error::Error,
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 /// Why the data folder cannot be opened.
 #[derive(Debug)]
@@ -152,4 +156,13 @@ impl From<OpenError> for HistoryError {
 pub(super) fn open_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
     let path = path.into();
     move |source| OpenError::Io { action, path, source }
+}
+
+/// The path as a shell reads it, for commands that people copy.
+pub(super) fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |char: char| char.is_alphanumeric() || "/._-+:@,%".contains(char);
+    // What begins with a dash would be taken for an option.
+    let path = if path.starts_with('-') { format!("./{path}") } else { path };
+    if !path.is_empty() && path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }

@@ -93,7 +93,7 @@ impl Log {
         remove_unfinished_files(disk.as_ref())?;
 
         let mut recovered = Recovered::default();
-        let mut scan = Scan::start(disk.clone(), file_bytes)?;
+        let mut scan = Scan::start(disk.clone(), file_bytes);
         while let Some(record) = scan.next_record()? {
             visit(&record);
             recovered.record_count += 1;
