@@ -56,8 +56,12 @@ pub(crate) enum Phase {
     Leaving,
     /// Out of its room; what is queued is still flushed.
     Draining(CloseReason),
-    /// Waits to be announced to the shell; `reset`: with something dropped that was queued.
-    Closed { reason: CloseReason, reset: bool },
+    /// Waits to be announced to the shell.
+    Closed {
+        reason: CloseReason,
+        /// Something that was queued is dropped.
+        reset: bool,
+    },
 }
 
 /// Why a connection is not parsed further. The first that applies is the one.

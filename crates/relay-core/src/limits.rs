@@ -36,13 +36,24 @@ pub const RELEASE_BYTES: usize = 64 * 1024;
 /// The commits that a member may lie behind, released or not. It bounds the buffers that one slow member can keep alive.
 pub const BEHIND_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The messages of one commit. Larger ones make nothing faster, and everybody waits for them.
+/// The messages of one commit, each counted as its line and what it costs beside it ([`SECTION_OVERHEAD_BYTES`], [`RUN_OVERHEAD_BYTES`]).
+/// Larger commits make nothing faster, and everybody waits for them.
 pub const BATCH_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The rooms of one commit. A record on disk names each of them, so that only both bounds together say how long it can be.
-pub const BATCH_LEN_MAX_ROOMS: usize = 32 * 1024;
+/// What the first message of a room in a commit is counted beside its line and the room's name: the section with its two allocations, and
+/// the head of the shared buffer that it becomes. A flood of short messages, each to another room, is mostly this.
+pub const SECTION_OVERHEAD_BYTES: usize = 256;
 
-/// The messages that wait for their commit, those on their way to disk included. At this much nobody is read from any more.
+/// What a message is counted beside its line if the message before it in the commit has another sender: the note of who sent it.
+pub const RUN_OVERHEAD_BYTES: usize = 16;
+
+/// The rooms of one commit, which follows from the other bounds. A record on disk names each of them.
+pub const BATCH_LEN_MAX_ROOMS: usize = BATCH_MAX_BYTES / SECTION_OVERHEAD_BYTES;
+
+/// The messages that wait for their commit, those on their way to disk included, counted as for [`BATCH_MAX_BYTES`]. At this much nobody is
+/// read from any more.
+///
+/// Buffers that grow have up to twice the place that is used, so the worst case in memory is twice this, 32 MiB, and one message more.
 pub const UNCOMMITTED_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// How long a connection may stay without a `JOIN`.

@@ -11,7 +11,7 @@
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::batch::{Batch, Section};
-use crate::limits::{BATCH_LEN_MAX_ROOMS, BATCH_MAX_BYTES, UNCOMMITTED_MAX_BYTES};
+use crate::limits::{BATCH_MAX_BYTES, RUN_OVERHEAD_BYTES, SECTION_OVERHEAD_BYTES, UNCOMMITTED_MAX_BYTES};
 use crate::room::{OpenSection, Room};
 use crate::slots::Key;
 
@@ -21,7 +21,7 @@ pub(crate) struct Uncommitted {
     /// Never holds an empty batch. Only the last one is still filled.
     open: VecDeque<OpenBatch>,
     flight: Option<Flight>,
-    /// All messages, those in flight included.
+    /// All messages with what they cost beside their lines, those in flight included.
     len_bytes: usize,
     next_number: u64,
 }
@@ -41,6 +41,7 @@ pub(crate) struct Flight {
     pub(crate) rooms: Vec<Key>,
     /// Who sent the messages, in the order of their sending.
     pub(crate) runs: Vec<Run>,
+    /// As the limits count.
     len_bytes: usize,
 }
 
@@ -70,13 +71,15 @@ impl Uncommitted {
     #[inline]
     pub(crate) fn push(&mut self, sender: Key, room_key: Key, room: &mut Room, name: &str, text: &[u8]) -> Position {
         let line_len_bytes = "MESSAGE ".len() + name.len() + " ".len() + text.len() + "\n".len();
-        let OpenBatch { batch, flight } = self.batch_with_space_for(line_len_bytes, room.open_section);
+        let OpenBatch { batch, flight } = self.batch_with_space_for(line_len_bytes, room);
+        let mut len_bytes = line_len_bytes;
 
         if room.open_section.batch != flight.number {
             room.open_section = OpenSection { batch: flight.number, index: batch.sections.len() };
             room.uncommitted_sections += 1;
             batch.sections.push(Section { room: String::from(&*room.name), message_count: 0, lines: Vec::new() });
             flight.rooms.push(room_key);
+            len_bytes += section_overhead_bytes(room);
         }
         let section = &mut batch.sections[room.open_section.index];
         section.lines.reserve(line_len_bytes);
@@ -89,20 +92,24 @@ impl Uncommitted {
 
         match flight.runs.last_mut() {
             Some(run) if run.sender == sender => run.len_messages += 1,
-            _ => flight.runs.push(Run { sender, len_messages: 1 }),
+            _ => {
+                flight.runs.push(Run { sender, len_messages: 1 });
+                len_bytes += RUN_OVERHEAD_BYTES;
+            }
         }
-        flight.len_bytes += line_len_bytes;
+        flight.len_bytes += len_bytes;
         let position = Position { batch: flight.number, end_bytes: section.lines.len() as u32, end_messages: section.message_count };
-        self.len_bytes += line_len_bytes;
+        self.len_bytes += len_bytes;
         position
     }
 
-    /// The newest batch, or another one when a line of this length, or a section for its room, would be too much for it.
+    /// The newest batch, or another one when a line of this length, with a section for its room, would be too much for it.
     #[inline]
-    fn batch_with_space_for(&mut self, line_len_bytes: usize, section: OpenSection) -> &mut OpenBatch {
+    fn batch_with_space_for(&mut self, line_len_bytes: usize, room: &Room) -> &mut OpenBatch {
         let is_full = self.open.back().is_none_or(|OpenBatch { flight, .. }| {
-            let is_new_room = section.batch != flight.number;
-            flight.len_bytes + line_len_bytes > BATCH_MAX_BYTES || (is_new_room && flight.rooms.len() >= BATCH_LEN_MAX_ROOMS)
+            let has_section = room.open_section.batch == flight.number;
+            let overhead_bytes = RUN_OVERHEAD_BYTES + if has_section { 0 } else { section_overhead_bytes(room) };
+            flight.len_bytes + line_len_bytes + overhead_bytes > BATCH_MAX_BYTES
         });
         if is_full {
             let flight = Flight { number: self.next_number, rooms: Vec::new(), runs: Vec::new(), len_bytes: 0 };
@@ -155,26 +162,61 @@ impl Uncommitted {
     }
 }
 
+fn section_overhead_bytes(room: &Room) -> usize {
+    SECTION_OVERHEAD_BYTES + room.name.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::BATCH_LEN_MAX_ROOMS;
     use crate::room::Rooms;
     use crate::slots::Slots;
     use alloc::format;
 
-    #[test]
-    fn a_batch_has_a_bound_of_rooms_and_those_that_are_in_it_may_go_on() {
-        let (mut rooms, mut uncommitted) = (Rooms::new(), Uncommitted::new());
-        let sender = Slots::new().insert(());
-        for number in (0..BATCH_LEN_MAX_ROOMS).chain([0, BATCH_LEN_MAX_ROOMS, 0]) {
-            let (key, room) = rooms.open(&format!("{number}"));
-            uncommitted.push(sender, key, room, "ada", b"hello");
+    /// What a flood holds in memory at the most: places that are only reserved count, and each allocation has a head.
+    fn held_bytes(uncommitted: &Uncommitted) -> usize {
+        const ALLOCATION_HEAD_BYTES: usize = 16;
+        let section_bytes = |section: &Section| section.room.capacity() + section.lines.capacity() + 2 * ALLOCATION_HEAD_BYTES;
+        let batches = uncommitted.open.iter().map(|OpenBatch { batch, flight }| {
+            let lists = batch.sections.capacity() * size_of::<Section>()
+                + flight.rooms.capacity() * size_of::<Key>()
+                + flight.runs.capacity() * size_of::<Run>();
+            lists + batch.sections.iter().map(section_bytes).sum::<usize>()
+        });
+        batches.sum()
+    }
+
+    /// Messages of this length, in turn to so many rooms from so many senders, until nobody would be read from any more.
+    #[track_caller]
+    fn check_flood(text_len_bytes: usize, rooms_len: usize, senders_len: usize) {
+        let (mut rooms, mut senders, mut uncommitted) = (Rooms::new(), Slots::new(), Uncommitted::new());
+        let senders: Vec<Key> = (0..senders_len).map(|_| senders.insert(())).collect();
+        let text = b"x".repeat(text_len_bytes);
+        let mut number = 0;
+        while !uncommitted.is_full() {
+            let (key, room) = rooms.open(&format!("{}", number % rooms_len));
+            uncommitted.push(senders[number % senders_len], key, room, "a", &text);
+            number += 1;
         }
-        let mut next_batch = || {
-            let batch = uncommitted.take().expect("a batch is open");
-            uncommitted.land();
-            (batch.sections.len(), batch.sections[0].message_count)
-        };
-        assert_eq!([next_batch(), next_batch()], [(BATCH_LEN_MAX_ROOMS, 2), (2, 1)]);
+        let message_max_bytes = text_len_bytes + SECTION_OVERHEAD_BYTES + 100;
+        let held_bytes = held_bytes(&uncommitted);
+        assert!(held_bytes <= 2 * (UNCOMMITTED_MAX_BYTES + message_max_bytes), "{held_bytes} bytes");
+        while let Some(batch) = uncommitted.take() {
+            assert!(batch.sections.len() <= BATCH_LEN_MAX_ROOMS);
+            let flight = uncommitted.land().expect("it was taken");
+            let is_last = uncommitted.is_empty();
+            assert!(flight.len_bytes <= BATCH_MAX_BYTES && (is_last || flight.len_bytes + message_max_bytes > BATCH_MAX_BYTES));
+        }
+        assert_eq!(uncommitted.len_bytes(), 0);
+    }
+
+    #[test]
+    fn the_bounds_hold_for_memory_whatever_is_flooded() {
+        for (text_len_bytes, rooms_len, senders_len) in
+            [(1, 1, 1), (1, 1, 2), (1, 100_000, 1), (1, 100_000, 2), (1, 1000, 1001), (100, 1, 2), (4000, 1, 1), (4000, 7, 3)]
+        {
+            check_flood(text_len_bytes, rooms_len, senders_len);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! How commits reach members, and what happens to those who do not read.
 
-use relay_core::limits::{BATCH_MAX_BYTES, BEHIND_MAX_BYTES, LINE_LEN_MAX_BYTES, OUTBOX_MAX_BYTES, RELEASE_BYTES};
+use relay_core::limits::{
+    BATCH_MAX_BYTES, BEHIND_MAX_BYTES, LINE_LEN_MAX_BYTES, OUTBOX_MAX_BYTES, RELEASE_BYTES, RUN_OVERHEAD_BYTES, SECTION_OVERHEAD_BYTES,
+};
 use relay_core::{CloseReason, Hub, Nanos, Settings};
 
 use crate::world::{READ_LEN_MAX, World};
@@ -193,10 +195,10 @@ fn a_member_more_than_16_mib_behind_is_cut_also_if_little_of_it_is_released() {
         hub.sent(now, ids[0], usize::MAX);
         (hub.outbox_len_bytes(ids[1]), std::iter::from_fn(|| hub.pop_touched()).find_map(|touched| touched.closed))
     };
-    let full_batch = message(4096).0.repeat(BATCH_MAX_BYTES / 4096);
-    for number in 1..=BEHIND_MAX_BYTES / BATCH_MAX_BYTES {
-        let (len_bytes, closed) = commit(&full_batch);
-        assert_eq!((len_bytes, closed.is_none()), (number * BATCH_MAX_BYTES, true));
+    let half_batch = message(4096).0.repeat(BATCH_MAX_BYTES / 2 / 4096);
+    for number in 1..=BEHIND_MAX_BYTES / (BATCH_MAX_BYTES / 2) {
+        let (len_bytes, closed) = commit(&half_batch);
+        assert_eq!((len_bytes, closed.is_none()), (number * (BATCH_MAX_BYTES / 2), true));
     }
     let (_, closed) = commit("MSG x\n");
     assert_eq!(closed.map(|closed| (closed.reason, closed.reset)), Some((CloseReason::Slow, true)));
@@ -208,10 +210,11 @@ fn batches_are_at_most_4_mib_and_keep_the_order() {
     world.join("alice", "blue");
     world.join("bob", "green");
     let (request, _) = message(4096);
-    world.send("alice", request.repeat(BATCH_MAX_BYTES / 4096 - 1));
+    world.send("alice", request.repeat(1023));
     world.send("bob", "MSG first\n");
-    // One byte more than there is room for.
-    let last = BATCH_MAX_BYTES + 1 - 1023 * 4096 - "MESSAGE bob first\n".len();
+    // One byte more than there is room for, with what each costs beside its line.
+    let overhead = 2 * SECTION_OVERHEAD_BYTES + "blue".len() + "green".len() + 3 * RUN_OVERHEAD_BYTES;
+    let last = BATCH_MAX_BYTES + 1 - 1023 * 4096 - "MESSAGE bob first\n".len() - overhead;
     world.send("alice", message(last).0);
     world.send("bob", "MSG second\n");
     let mut sizes = Vec::new();

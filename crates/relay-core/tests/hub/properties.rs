@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use relay_core::limits::{BATCH_MAX_BYTES, BEHIND_MAX_BYTES, HISTORY_LEN_MAX_MESSAGES, LINE_LEN_MAX_BYTES, UNCOMMITTED_MAX_BYTES};
+use relay_core::limits::{
+    BATCH_MAX_BYTES, BEHIND_MAX_BYTES, HISTORY_LEN_MAX_MESSAGES, LINE_LEN_MAX_BYTES, SECTION_OVERHEAD_BYTES, UNCOMMITTED_MAX_BYTES,
+};
 use relay_core::{CommitError, Settings};
 
 use crate::world::World;
@@ -116,7 +118,7 @@ fn play(steps: &[Step], read_len_max: usize) {
             Step::Take | Step::Commit | Step::Refuse => {}
             Step::Kernel(client, len) => world.set_kernel_room(NAMES[*client], *len),
         }
-        assert!(world.hub.uncommitted_len_bytes() < UNCOMMITTED_MAX_BYTES + LINE_LEN_MAX_BYTES + 200);
+        assert!(world.hub.uncommitted_len_bytes() < UNCOMMITTED_MAX_BYTES + LINE_LEN_MAX_BYTES + SECTION_OVERHEAD_BYTES + 200);
         for name in NAMES {
             let id = world.client(name).id;
             assert!(world.hub.outbox_len_bytes(id) <= BEHIND_MAX_BYTES + BATCH_MAX_BYTES);
