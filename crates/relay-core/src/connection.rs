@@ -145,20 +145,20 @@ impl Connection {
     /// Why its next line must wait, if it must.
     #[inline]
     pub(crate) fn pause_cause(&self, commits_are_full: bool, now: Nanos) -> Option<Pause> {
-        let queued_bytes = self.outbox.counted_bytes();
+        let unread_bytes = self.unread_bytes();
         if commits_are_full {
             return Some(Pause::Commits);
         }
         if let Some(Member { waiting, promised_bytes, .. }) = &self.member
             && !waiting.is_empty()
-            && (waiting.len() >= WAITING_ANSWERS_MAX || queued_bytes + promised_bytes > OUTBOX_PAUSE_BYTES)
+            && (waiting.len() >= WAITING_ANSWERS_MAX || unread_bytes + promised_bytes > OUTBOX_PAUSE_BYTES)
         {
             return Some(Pause::Answers);
         }
         if self.bucket.is_some_and(|bucket| bucket.ready_at() > now) {
             return Some(Pause::Rate);
         }
-        (queued_bytes > OUTBOX_PAUSE_BYTES).then_some(Pause::Outbox)
+        (unread_bytes > OUTBOX_PAUSE_BYTES).then_some(Pause::Outbox)
     }
 
     /// Queues bytes, unless there is nobody to send them to any more.
@@ -169,11 +169,18 @@ impl Connection {
         }
     }
 
-    /// Whether the client does not read: known only once the kernel has refused some of its queue.
+    /// What is queued as far as it makes the client's requests wait.
+    #[inline]
+    pub(crate) fn unread_bytes(&self) -> usize {
+        self.outbox.counted_bytes() + self.outbox.repeated_bytes()
+    }
+
+    /// Whether the client does not read: known only once the kernel has refused some of its queue. Refusals of its messages say nothing of
+    /// that, however many: they keep no memory, and all of them come at once when the disk is full.
     #[inline]
     pub(crate) fn is_slow(&self) -> bool {
-        let behind = self.outbox.len_bytes() > BEHIND_MAX_BYTES;
-        behind || (self.send_blocked && self.outbox.counted_bytes() > OUTBOX_MAX_BYTES)
+        let behind_bytes = self.outbox.len_bytes() - self.outbox.repeated_bytes();
+        behind_bytes > BEHIND_MAX_BYTES || (self.send_blocked && self.outbox.counted_bytes() > OUTBOX_MAX_BYTES)
     }
 
     /// Whether the deadline may be judged: not while the client cannot help missing it.

@@ -1,10 +1,12 @@
 //! What is queued for one client: slices of buffers that it shares with others, first in, first out.
 //!
-//! A message costs a member one entry per commit, however many messages that commit holds. Two sums are kept: everything that is queued,
-//! and the part that counts toward the client's limit, which is at most the last [`RELEASE_BYTES`] of each buffer (see there). Knows
-//! nothing of the limits that the sums are for, nor of the kernel. Next: `tail.rs`.
+//! A message costs a member one entry per commit, however many messages that commit holds, and as many refusals in a row cost one, too.
+//! Three sums are kept: everything that is queued; the part that counts toward the client's limit, which is at most the last
+//! [`RELEASE_BYTES`] of each buffer (see there); and the repeated part, which keeps no memory. Knows nothing of the limits that the sums are
+//! for, nor of the kernel. Next: `tail.rs`.
 
 use alloc::{collections::VecDeque, rc::Rc, vec::Vec};
+use core::iter;
 
 use crate::limits::{IDLE_QUEUE_CAPACITY_MAX, RELEASE_BYTES};
 
@@ -16,13 +18,15 @@ pub(crate) struct Outbox {
     len_bytes: usize,
     /// Those that count toward the client's limit.
     counted_bytes: usize,
+    /// Those of [`Buffer::Repeated`].
+    repeated_bytes: usize,
 }
 
 /// A slice of a buffer that others may share.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     buffer: Buffer,
-    /// Buffers are a commit long, or a few times that when each of its messages is refused.
+    /// Buffers are a commit long, and what is repeated for each message of one a few times that.
     start: u32,
     end: u32,
 }
@@ -30,6 +34,8 @@ pub(crate) struct Share {
 #[derive(Clone, Debug)]
 enum Buffer {
     Fixed(&'static str),
+    /// Without an end: behind its last byte comes its first.
+    Repeated(&'static [u8]),
     /// `Rc<Vec>`, not `Rc<[u8]>`: the buffer that messages were collected in is shared as it is, without a copy.
     Shared(Rc<Vec<u8>>),
 }
@@ -42,14 +48,14 @@ impl Outbox {
         }
         self.len_bytes += share.len();
         self.counted_bytes += share.counted();
+        self.repeated_bytes += share.repeated_len();
         self.shares.push_back(share);
     }
 
     /// What the next write should hold: at most [`RELEASE_BYTES`].
     pub(crate) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut left_bytes = RELEASE_BYTES;
-        self.shares.iter().map_while(move |share| {
-            let bytes = share.bytes();
+        self.shares.iter().flat_map(Share::slices).map_while(move |bytes| {
             let bytes = &bytes[..bytes.len().min(left_bytes)];
             left_bytes -= bytes.len();
             (!bytes.is_empty()).then_some(bytes)
@@ -63,9 +69,11 @@ impl Outbox {
         while left_bytes > 0 {
             let Some(first) = self.shares.front_mut() else { break };
             self.counted_bytes -= first.counted();
+            self.repeated_bytes -= first.repeated_len();
             if left_bytes < first.len() {
                 first.start += left_bytes as u32;
                 self.counted_bytes += first.counted();
+                self.repeated_bytes += first.repeated_len();
                 return;
             }
             left_bytes -= first.len();
@@ -94,6 +102,11 @@ impl Outbox {
     pub(crate) fn counted_bytes(&self) -> usize {
         self.counted_bytes
     }
+
+    #[inline]
+    pub(crate) fn repeated_bytes(&self) -> usize {
+        self.repeated_bytes
+    }
 }
 
 impl Share {
@@ -109,8 +122,25 @@ impl Share {
         Share::new(buffer, 0..buffer.len() as u32)
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer.bytes()[self.start as usize..self.end as usize]
+    /// The beginning of `block` repeated without end.
+    pub(crate) fn repeated(block: &'static [u8], len_bytes: usize) -> Share {
+        Share { buffer: Buffer::Repeated(block), start: 0, end: len_bytes as u32 }
+    }
+
+    /// One slice, or one for each time that a repeated buffer begins again.
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let buffer = self.buffer.bytes();
+        let (mut start, end) = (self.start as usize, self.end as usize);
+        iter::from_fn(move || {
+            let left_bytes = end - start;
+            if left_bytes == 0 {
+                return None;
+            }
+            let from = start % buffer.len();
+            let slice = &buffer[from..buffer.len().min(from + left_bytes)];
+            start += slice.len();
+            Some(slice)
+        })
     }
 
     #[inline]
@@ -122,8 +152,16 @@ impl Share {
     /// share, so that the pieces of a buffer that was cut up together count no more than the whole.
     #[inline]
     fn counted(&self) -> usize {
+        if let Buffer::Repeated(_) = self.buffer {
+            return 0;
+        }
         let counted_from = self.buffer.bytes().len().saturating_sub(RELEASE_BYTES);
         (self.end as usize).saturating_sub(counted_from.max(self.start as usize))
+    }
+
+    #[inline]
+    fn repeated_len(&self) -> usize {
+        if let Buffer::Repeated(_) = self.buffer { self.len() } else { 0 }
     }
 }
 
@@ -138,6 +176,7 @@ impl Buffer {
     fn bytes(&self) -> &[u8] {
         match self {
             Buffer::Fixed(line) => line.as_bytes(),
+            Buffer::Repeated(block) => block,
             Buffer::Shared(buffer) => buffer,
         }
     }
@@ -201,6 +240,26 @@ mod tests {
             outbox.push(Share::new(&shared, start..start + 1000));
         }
         check(&outbox, len as usize, RELEASE_BYTES);
+    }
+
+    #[test]
+    fn what_is_repeated_goes_round_keeps_its_place_and_does_not_count() {
+        for step in [1, 2, 3, 7, 100] {
+            let mut outbox = Outbox::default();
+            outbox.push("ab".into());
+            outbox.push(Share::repeated(b"12345", 0));
+            outbox.push(Share::repeated(b"12345", 13));
+            outbox.push(Share::repeated(b"678", 2));
+            let mut taken = Vec::new();
+            while !outbox.is_empty() {
+                let next: Vec<u8> = outbox.slices().flatten().copied().take(step).collect();
+                outbox.consume(next.len());
+                taken.extend(next);
+                check(&outbox, 17 - taken.len(), 2_usize.saturating_sub(taken.len()));
+                assert_eq!(outbox.repeated_bytes(), outbox.len_bytes() - outbox.counted_bytes());
+            }
+            assert_eq!(taken, b"ab123451234512367", "in steps of {step}");
+        }
     }
 
     #[test]

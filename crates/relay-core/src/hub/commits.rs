@@ -38,9 +38,9 @@ impl Hub {
     pub fn commit_refused(&mut self, now: Nanos, batch: Batch, error: CommitError) {
         let Some(flight) = self.uncommitted.land() else { return };
         drop(batch);
-        let line = match error {
-            CommitError::Full => reply::STORAGE_FULL,
-            CommitError::Unavailable => reply::STORAGE_UNAVAILABLE,
+        let refusal: &[u8] = match error {
+            CommitError::Full => &reply::STORAGE_FULL,
+            CommitError::Unavailable => &reply::STORAGE_UNAVAILABLE,
         };
         let mut sent_by: BTreeMap<Key, u32> = BTreeMap::new();
         for run in &flight.runs {
@@ -49,7 +49,7 @@ impl Hub {
         }
         let answered: Vec<Key> = sent_by.keys().copied().collect();
         for (key, sent) in sent_by {
-            self.refuse(now, flight.number, key, sent, line);
+            self.refuse(now, flight.number, key, sent, refusal);
         }
         self.end_batch(now, &flight, answered);
     }
@@ -113,11 +113,8 @@ impl Hub {
     }
 
     /// Answers `sent` messages with an error each, and what waited between and behind them.
-    fn refuse(&mut self, now: Nanos, batch: u64, key: Key, sent: u32, line: &'static str) {
-        if self.connections.get(key).is_none_or(|connection| connection.member.is_none()) {
-            return;
-        }
-        let errors = |count: u32| Share::whole(&Rc::new(line.repeat(count as usize).into_bytes()));
+    fn refuse(&mut self, now: Nanos, batch: u64, key: Key, sent: u32, refusal: &'static [u8]) {
+        let errors = |count: u32| Share::repeated(refusal, count as usize * (refusal.len() / reply::LINES_PER_REFUSAL));
         let mut refused = 0;
         while let Some(waiting) = self.pop_waiting(key, batch) {
             self.queue(key, errors(waiting.sent_before - refused));

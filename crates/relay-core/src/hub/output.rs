@@ -74,7 +74,7 @@ impl Hub {
         if connection.pause == Some(Pause::Outbox) {
             // It reads, if slowly: the time until now was not its silence.
             connection.clock.give_back(now);
-            if connection.outbox.counted_bytes() <= OUTBOX_PAUSE_BYTES {
+            if connection.unread_bytes() <= OUTBOX_PAUSE_BYTES {
                 self.resume_from(now, id.0, Pause::Outbox);
             }
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use relay_core::limits::{LINE_LEN_MAX_BYTES, OUTBOX_PAUSE_BYTES, UNCOMMITTED_MAX_BYTES, WAITING_ANSWERS_MAX};
-use relay_core::{CloseReason, Hub, Nanos, Settings};
+use relay_core::limits::{BEHIND_MAX_BYTES, LINE_LEN_MAX_BYTES, OUTBOX_PAUSE_BYTES, UNCOMMITTED_MAX_BYTES, WAITING_ANSWERS_MAX};
+use relay_core::{CloseReason, CommitError, Hub, Nanos, Settings};
 
 use crate::world::{World, check};
 
@@ -193,6 +193,50 @@ fn above_16_mib_uncommitted_nobody_is_read_and_nothing_is_lost() {
     let messages = |text: &str| text.lines().filter(|line| line.starts_with("MESSAGE")).count() as u64;
     assert_eq!(messages(&received[0]), committed);
     assert_eq!(received[0], received[2]);
+}
+
+#[test]
+fn a_client_is_not_cut_for_the_refusals_of_what_was_accepted_from_it() {
+    let mut world = World::new(Settings { heartbeat_interval: None, ..Settings::default() });
+    world.join("a", "blue");
+    let mut sent = 0;
+    while world.unread_len("a") == 0 {
+        world.send("a", "MSG x\n".repeat(10_000));
+        sent += 10_000;
+    }
+    let refuse_all = |world: &mut World| {
+        while world.hub.uncommitted_len_bytes() > 0 {
+            world.refuse(CommitError::Full);
+        }
+    };
+    // Her kernel is full for a moment, just when everything that waited for the disk is refused.
+    world.set_kernel_room("a", 0);
+    refuse_all(&mut world);
+    let id = world.client("a").id;
+    assert!(world.hub.outbox_len_bytes(id) > BEHIND_MAX_BYTES);
+    world.set_kernel_room("a", usize::MAX);
+    refuse_all(&mut world);
+    assert!(world.take_closed("a").is_none());
+    assert!(world.received("a") == "ERR storage full\n".repeat(sent));
+}
+
+#[test]
+fn refusals_that_a_client_does_not_read_make_its_requests_wait_and_do_not_stop_its_clock() {
+    let mut world = World::new(Settings::default());
+    world.join("alice", "blue");
+    world.set_kernel_room("alice", 0);
+    let refusal = "ERR storage full\n";
+    for _ in 0..OUTBOX_PAUSE_BYTES / refusal.len() {
+        world.send("alice", "MSG x\n");
+        world.refuse(CommitError::Full);
+        assert_eq!(world.unread_len("alice"), 0);
+    }
+    world.send("alice", "MSG x\n");
+    world.refuse(CommitError::Full);
+    world.send("alice", "MSG x\nPONG\n");
+    assert_eq!((world.unread_len("alice"), world.hub.counters().pauses_for_outbox), (11, 1));
+    world.pass(Duration::from_secs(15));
+    assert_eq!(world.take_closed("alice").map(|closed| closed.reason), Some(CloseReason::PingTimeout));
 }
 
 #[test]
