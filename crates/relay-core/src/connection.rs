@@ -245,3 +245,19 @@ impl Answer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slots::Slots;
+
+    #[test]
+    fn a_queue_of_waiting_answers_that_was_large_gives_its_memory_back() {
+        let mut member = Member::new(Slots::new().insert(()));
+        for _ in 0..WAITING_ANSWERS_MAX {
+            member.push_waiting(Answer::History);
+        }
+        while member.pop_waiting(0).is_some() {}
+        assert_eq!((member.waiting.capacity(), member.promised_bytes), (0, 0));
+    }
+}

@@ -3,13 +3,15 @@
 use crate::world::check;
 
 #[test]
-fn a_message_is_shown_once_it_is_committed_and_not_before() {
+fn a_message_is_shown_to_its_room_once_it_is_committed_and_not_before() {
     check(
         "
         > alice JOIN alice blue
         < alice OK JOIN alice blue
         > bob JOIN bob blue
         < bob OK JOIN bob blue
+        > carol JOIN carol green
+        < carol OK JOIN carol green
         > alice MSG one
         take
         > alice MSG two
@@ -22,6 +24,7 @@ fn a_message_is_shown_once_it_is_committed_and_not_before() {
         commit
         < alice MESSAGE alice two
         < bob MESSAGE alice two
+        silent carol
         ",
     );
 }

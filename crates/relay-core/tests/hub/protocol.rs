@@ -3,27 +3,6 @@
 use crate::world::check;
 
 #[test]
-fn join_is_answered_and_members_of_a_room_talk() {
-    check(
-        "
-        > alice JOIN alice blue
-        < alice OK JOIN alice blue
-        > bob JOIN bob blue
-        < bob OK JOIN bob blue
-        > carol JOIN carol green
-        < carol OK JOIN carol green
-        > alice MSG hello
-        silent alice
-        silent bob
-        commit
-        < alice MESSAGE alice hello
-        < bob MESSAGE alice hello
-        silent carol
-        ",
-    );
-}
-
-#[test]
 fn anything_else_before_joining_is_told_what_is_expected() {
     let lines = ["", " ", "MSG hello", "HISTORY", "PONG", "QUIT", "JOIN", "JOIN alice", "JOIN alice blue now", "join alice blue", "hello"];
     for line in lines {
