@@ -10,7 +10,7 @@ use relay::server::Stop;
 use relay_core::Settings;
 use relay_core::limits::UNCOMMITTED_MAX_BYTES;
 use support::system::kernel_queues;
-use support::world::{Peer, Told, World, failed, full, in_virtual_time};
+use support::world::{Peer, Told, World, failed, full, in_virtual_time, refused};
 
 #[test]
 fn while_the_storage_waits_two_seconds_everything_else_goes_on_and_nothing_is_shown() {
@@ -181,6 +181,21 @@ fn a_full_storage_refuses_messages_until_there_is_room_and_nothing_else() {
         verdicts.send(Ok(())).expect("the storage waits");
         ada.hears("MESSAGE ada two").await;
         bob.hears("MESSAGE ada two").await;
+        assert!(!world.serving.is_finished());
+    });
+}
+
+#[test]
+fn a_storage_that_refuses_for_a_while_is_told_to_the_senders_and_ends_nothing() {
+    let (verdicts, storage) = Told::new();
+    in_virtual_time(Settings::default(), storage, async |world: World| {
+        let mut ada = Peer::join(&world, "ada", "lounge").await;
+        ada.say("MSG one").await;
+        verdicts.send(Err(refused())).expect("the storage waits");
+        ada.hears("ERR storage unavailable").await;
+        ada.say("MSG two").await;
+        verdicts.send(Ok(())).expect("the storage waits");
+        ada.hears("MESSAGE ada two").await;
         assert!(!world.serving.is_finished());
     });
 }

@@ -26,7 +26,7 @@ pub(super) fn start(server: &Rc<Server>, storage: impl Storage) -> io::Result<()
 }
 
 async fn commit_batches<S: Storage>(server: Rc<Server>, worker: Worker<S>) -> Infallible {
-    let mut is_full = false;
+    let mut is_refusing = false;
     let mut next = None;
     loop {
         let Some(on_disk) = next.take().or_else(|| submit(&server, &worker)) else {
@@ -42,7 +42,7 @@ async fn commit_batches<S: Storage>(server: Rc<Server>, worker: Worker<S>) -> In
         // Shown at once: everybody waits for it.
         turn::run(&server);
         server.prepare.ring();
-        is_full = tell(&server, committed, is_full);
+        is_refusing = tell(&server, committed, is_refusing);
     }
 }
 
@@ -58,17 +58,17 @@ fn land(server: &Server, committed: &Result<(), StorageError>, batch: Batch) {
     match committed {
         Ok(()) => hub.committed(now, batch),
         Err(StorageError::Full { .. }) => hub.commit_refused(now, batch, CommitError::Full),
-        Err(StorageError::Failed(_)) => hub.commit_refused(now, batch, CommitError::Unavailable),
+        Err(StorageError::Refused(_) | StorageError::Failed(_)) => hub.commit_refused(now, batch, CommitError::Unavailable),
     }
 }
 
-/// Says once that the disk is full, once that it has room again, and stops the server when the storage has failed. Returns whether it is full.
-fn tell(server: &Server, committed: Result<(), StorageError>, was_full: bool) -> bool {
+/// Says once that the storage refuses, once that it does so no longer, and stops the server when it has failed. Returns whether it refuses.
+fn tell(server: &Server, committed: Result<(), StorageError>, was_refusing: bool) -> bool {
     match committed {
-        Ok(()) if was_full => warn!("there is room again: messages are stored"),
+        Ok(()) if was_refusing => warn!("messages are stored again"),
         Ok(()) => {}
-        Err(error @ StorageError::Full { .. }) => {
-            if !was_full {
+        Err(error @ (StorageError::Full { .. } | StorageError::Refused(_))) => {
+            if !was_refusing {
                 warn!("{error}");
             }
             return true;

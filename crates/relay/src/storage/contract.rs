@@ -13,9 +13,9 @@ pub trait Storage: Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Full`]: nothing of the batch is stored, another commit may be tried when there is room. [`StorageError::Failed`]:
-    /// final, every later call returns it again without touching the disk. Nothing of a batch that failed may be shown; after the next
-    /// start it is there as a whole or not at all.
+    /// [`StorageError::Full`] and [`StorageError::Refused`]: nothing of the batch is stored, another commit may be tried later.
+    /// [`StorageError::Failed`]: final, every later call returns it again without touching the disk. Nothing of a batch that failed may be
+    /// shown; after the next start it is there as a whole or not at all.
     fn commit(&mut self, batch: &Batch) -> Result<(), StorageError>;
 }
 
@@ -27,7 +27,11 @@ pub enum StorageError {
         /// The folder whose file system is full.
         folder: PathBuf,
     },
-    /// The disk refused, and what it holds is unknown until the next start. Final: every later commit fails with the same error.
+    /// A call that writes nothing was refused, as for want of a descriptor. Nothing of the batch is stored; the same or another batch may
+    /// be committed later.
+    Refused(Failure),
+    /// A write or a sync failed, and what the disk holds is unknown until the next start. Final: every later commit fails with the same
+    /// error.
     Failed(Failure),
 }
 
@@ -53,6 +57,11 @@ impl fmt::Display for StorageError {
                  free some space, nothing needs to be restarted",
                 folder.display()
             ),
+            StorageError::Refused(Failure { action, path, source, .. }) => write!(
+                f,
+                "{action} {} failed: {source}; messages are refused until it works, what is stored is safe; nothing needs to be restarted",
+                path.display()
+            ),
             StorageError::Failed(Failure { action, path, offset, source }) => write!(
                 f,
                 "{action} {} at offset {offset} failed: {source}; nothing more is stored until the next start, which checks what the disk \
@@ -67,7 +76,7 @@ impl Error for StorageError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             StorageError::Full { .. } => None,
-            StorageError::Failed(failure) => Some(failure.source.as_ref()),
+            StorageError::Refused(failure) | StorageError::Failed(failure) => Some(failure.source.as_ref()),
         }
     }
 }

@@ -177,7 +177,7 @@ impl Log {
                 self.space_unchecked_bytes = 0;
                 Ok(())
             }
-            Err(error) => Err(Failure::new("asking for the free space of", folder, 0, error).into()),
+            Err(error) => Err(StorageError::Refused(Failure::new("asking for the free space of", folder, 0, error))),
         }
     }
 }

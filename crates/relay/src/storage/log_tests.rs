@@ -199,15 +199,65 @@ fn a_failed_write_or_sync_is_final() {
 }
 
 #[test]
-fn a_disk_that_fails_while_a_file_is_prepared_fails_the_commit_that_needs_it() {
-    for call in 1..=5 {
+fn a_write_or_sync_that_fails_while_a_file_is_prepared_fails_the_commit_that_needs_it() {
+    // Its first half, its sync, the folder's sync.
+    for call in [2, 3, 5] {
         let disk = MemoryDisk::default();
         let mut log = open(&disk);
+        log.commit(&batch("a", 2)).expect("the disk works");
         disk.fail_at(disk.trace().len() + call, Fault::IoError);
-        let error = log.preparer().prepare().expect_err("the disk failed").to_string();
-        assert_eq!(log.commit(&batch("a", 1)).expect_err("there is no file").to_string(), error);
-        assert_eq!(stored(&disk), "");
+        for _ in 0..2 {
+            let error = log.preparer().prepare().expect_err("the disk failed").to_string();
+            assert!(error.contains("messages are still stored in the current file, but not beyond its end"), "{error}");
+        }
+        log.commit(&batch("b", 2)).expect("the current file has room");
+        let earlier = disk.trace().len();
+        for _ in 0..2 {
+            assert!(matches!(log.commit(&batch("c", 1)), Err(StorageError::Failed(_))), "call {call}");
+        }
+        check_trace_since(&disk, earlier, &[]);
+        assert_eq!(stored(&disk), "ab");
     }
+}
+
+#[test]
+fn what_is_refused_before_anything_is_written_is_tried_again() {
+    #[track_caller]
+    fn check(refuse: impl Fn(&MemoryDisk), expected: &str) {
+        let disk = MemoryDisk::default();
+        let mut log = open(&disk);
+        log.commit(&batch("a", 2)).expect("the disk works");
+        refuse(&disk);
+        let error = log.preparer().prepare().expect_err("it is refused").to_string();
+        assert!(error.starts_with(&format!("{expected} failed: ")), "{error}");
+        assert!(error.contains("messages are still stored in the current file, and the next one is tried again"), "{error}");
+        disk.set_free_bytes(u64::MAX);
+        log.commit(&batch("b", 2)).expect("the current file has room");
+
+        // The same while a commit waits for the file.
+        refuse(&disk);
+        let error = log.commit(&batch("c", 1)).expect_err("there is no file");
+        assert!(matches!(error, StorageError::Refused(_)), "{error}");
+        assert!(error.to_string().starts_with(&format!("{expected} failed: ")), "{error}");
+        disk.set_free_bytes(u64::MAX);
+        log.commit(&batch("d", 1)).expect("it works again");
+        assert_eq!(stored(&disk), "abd");
+    }
+    check(|disk| disk.fail_at(disk.trace().len() + 1, Fault::IoError), "creating memory/log/00000002.log.new");
+    check(|disk| disk.fail_at(disk.trace().len() + 4, Fault::IoError), "renaming memory/log/00000002.log.new");
+    check(MemoryDisk::refuse_free_bytes, "asking for the free space of memory/log");
+}
+
+#[test]
+fn a_commit_that_cannot_ask_for_free_space_is_refused_and_tried_again() {
+    let disk = MemoryDisk::default();
+    let mut log = open(&disk);
+    log.preparer().prepare().expect("the disk works");
+    disk.refuse_free_bytes();
+    assert!(matches!(log.commit(&batch("a", 1)), Err(StorageError::Refused(_))));
+    disk.set_free_bytes(u64::MAX);
+    log.commit(&batch("b", 1)).expect("it works again");
+    assert_eq!(stored(&disk), "b");
 }
 
 #[test]

@@ -50,7 +50,8 @@ struct State {
     /// Appears in that file when its next read has been answered: what another process writes in the meantime.
     write_behind_read: Option<(usize, u64, Vec<u8>)>,
     powered_off: bool,
-    free_bytes: Option<u64>,
+    /// What the next questions for free space are told.
+    free_bytes: Option<Result<u64, Errno>>,
 }
 
 #[derive(Default, Clone)]
@@ -84,7 +85,11 @@ impl MemoryDisk {
     }
 
     pub(super) fn set_free_bytes(&self, free_bytes: u64) {
-        self.lock().free_bytes = Some(free_bytes);
+        self.lock().free_bytes = Some(Ok(free_bytes));
+    }
+
+    pub(super) fn refuse_free_bytes(&self) {
+        self.lock().free_bytes = Some(Err(Errno::NOMEM));
     }
 
     pub(super) fn fail_reads(&self) {
@@ -237,7 +242,7 @@ impl Disk for MemoryDisk {
 
     fn free_bytes(&self) -> io::Result<u64> {
         let state = self.lock();
-        if state.powered_off { Err(Errno::IO.into()) } else { Ok(state.free_bytes.unwrap_or(u64::MAX)) }
+        if state.powered_off { Err(Errno::IO.into()) } else { Ok(state.free_bytes.unwrap_or(Ok(u64::MAX))?) }
     }
 }
 

@@ -53,5 +53,5 @@ pub use contract::{Failure, Storage, StorageError};
 pub use error::{HistoryError, OpenError};
 pub use history::print_history;
 pub use log::{Log, Recovered};
-pub use prepare::Preparer;
+pub use prepare::{PrepareError, Preparer};
 pub use record::{Record, StoredSection};

@@ -16,7 +16,8 @@ use super::{
 };
 use std::{
     collections::VecDeque,
-    io,
+    error::Error,
+    fmt, io,
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -48,10 +49,38 @@ impl Preparer {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Full`]: call it again later. [`StorageError::Failed`]: the disk is not to be trusted any more; the commit that
-    /// needs the file fails too.
-    pub fn prepare(&self) -> Result<(), StorageError> {
-        self.files.prepare()
+    /// The disk is full or refuses: messages are still stored in the current file. To be called again later, which tries again unless a
+    /// write or a sync failed.
+    pub fn prepare(&self) -> Result<(), PrepareError> {
+        self.files.prepare().map_err(PrepareError)
+    }
+}
+
+/// Why the next log file is not there. The commit that needs it meets the same error, if it still stands then.
+#[derive(Debug)]
+pub struct PrepareError(StorageError);
+
+impl fmt::Display for PrepareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            StorageError::Full { folder } => write!(f, "too little disk is free for {}", folder.display())?,
+            StorageError::Refused(Failure { action, path, source, .. }) => write!(f, "{action} {} failed: {source}", path.display())?,
+            StorageError::Failed(Failure { action, path, source, .. }) => {
+                return write!(
+                    f,
+                    "{action} {} failed: {source}; messages are still stored in the current file, but not beyond its end: look for the \
+                     cause (`dmesg`), then start relay again",
+                    path.display()
+                );
+            }
+        }
+        f.write_str("; messages are still stored in the current file, and the next one is tried again: it is needed when that file is full")
+    }
+}
+
+impl Error for PrepareError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
     }
 }
 
@@ -129,18 +158,20 @@ impl ReadyFiles {
     fn make_file(&self, number: u64) -> Result<Box<dyn DiskFile>, StorageError> {
         let (new_name, name) = (new_file_name(number), file_name(number));
         let folder = self.disk.path();
-        let failed = |action, path: PathBuf, offset| {
-            move |error: io::Error| match is_full(&error) {
-                true => StorageError::Full { folder: folder.to_owned() },
-                false => Failure::new(action, path, offset, error).into(),
-            }
+        let stopped = |kind: fn(Failure) -> StorageError, action, path: PathBuf, offset, error: io::Error| match is_full(&error) {
+            true => StorageError::Full { folder: folder.to_owned() },
+            false => kind(Failure::new(action, path, offset, error)),
         };
-        let free_bytes = self.disk.free_bytes().map_err(failed("asking for the free space of", folder.to_owned(), 0))?;
+        let refused = |action, path| move |error| stopped(StorageError::Refused, action, path, 0, error);
+        // The disk may have lost more than this call was about: it is not to be trusted any more.
+        let failed = |action, path, offset| move |error| stopped(StorageError::Failed, action, path, offset, error);
+
+        let free_bytes = self.disk.free_bytes().map_err(refused("asking for the free space of", folder.to_owned()))?;
         if free_bytes < self.file_bytes + FREE_BYTES_MIN {
             return Err(StorageError::Full { folder: folder.to_owned() });
         }
 
-        let file = self.disk.create(&new_name).map_err(failed("creating", folder.join(&new_name), 0))?;
+        let file = self.disk.create(&new_name).map_err(refused("creating", folder.join(&new_name)))?;
         let zeros = vec![0; PREPARE_STEP_BYTES.min(self.file_bytes as usize)];
         let mut offset = 0;
         while offset < self.file_bytes {
@@ -150,7 +181,7 @@ impl ReadyFiles {
             offset += step.len() as u64;
         }
         // A file that has its final name is complete: what a crash leaves under the other name is removed at the next start.
-        self.disk.rename(&new_name, &name).map_err(failed("renaming", folder.join(&new_name), 0))?;
+        self.disk.rename(&new_name, &name).map_err(refused("renaming", folder.join(&new_name)))?;
         self.disk.sync_folder().map_err(failed("syncing", folder.to_owned(), 0))?;
         Ok(file)
     }

@@ -73,8 +73,16 @@ impl Storage for Told {
 
 /// A failure for good.
 pub(crate) fn failed() -> StorageError {
-    let source = Arc::new(io::Error::from_raw_os_error(5));
-    StorageError::Failed(Failure { action: "syncing", path: PathBuf::from("00000001.log"), offset: 0, source })
+    StorageError::Failed(failure("syncing"))
+}
+
+/// A failure that may be over at the next try.
+pub(crate) fn refused() -> StorageError {
+    StorageError::Refused(failure("creating"))
+}
+
+fn failure(action: &'static str) -> Failure {
+    Failure { action, path: PathBuf::from("00000001.log"), offset: 0, source: Arc::new(io::Error::from_raw_os_error(5)) }
 }
 
 pub(crate) fn full() -> StorageError {
