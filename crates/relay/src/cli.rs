@@ -57,7 +57,7 @@ pub struct ServeOptions {
     pub data: DataOption,
 
     /// Let everybody in who can reach the address. Without it, relay listens on this machine only, because there is no authentication.
-    #[arg(long, env = "RELAY_OPEN")]
+    #[arg(long, env = "RELAY_OPEN", value_parser = clap::builder::BoolishValueParser::new())]
     pub open: bool,
 
     /// Send `PING` this long after a client has joined or answered, such as `10s` or `500ms`; `0` turns heartbeats off.

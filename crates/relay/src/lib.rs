@@ -5,9 +5,11 @@ mod error;
 mod duration;
 pub mod storage;
 pub mod server;
+mod output;
 pub mod cli;
 mod descriptors;
 mod serve;
 
 pub use error::Failed;
+pub use output::Log;
 pub use serve::serve;

@@ -18,8 +18,16 @@ pub(crate) const DESCRIPTORS_RESERVED: u64 = 64;
 /// A client whose rate an operator has set may send this many times its messages a second at once after a silence. The default is the same.
 pub(crate) const BURST_SECONDS: u32 = 5;
 
-/// Closed connections at a time whose last input is still read away, so that the kernel does not destroy our last words with a reset.
+/// Closed connections at a time that still wait for their client to take our last words. Beyond it they are closed at once. It fits into
+/// [`DESCRIPTORS_RESERVED`] together with everything else that is kept back.
 pub(crate) const LINGERING_LEN_MAX: usize = 32;
 
-/// How long that may take.
-pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often it is looked whether a client has taken them.
+pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
+
+/// What the kernel may keep for one client. It would take megabytes by itself, for as many clients as stop reading; twice this, with its
+/// own bookkeeping, is what it takes now.
+pub(crate) const SEND_BUFFER_BYTES: usize = 256 * 1024;
+
+/// The longest line of the log: what every pipe takes at once when it takes anything (`PIPE_BUF`).
+pub(crate) const LINE_OF_LOG_MAX_BYTES: usize = 4096;

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use relay::Log;
 use relay::cli::{Cli, Command, HistoryOptions, LogLevel};
 use relay::storage::{HistoryError, print_history};
 use tracing_subscriber::filter::LevelFilter;
@@ -44,5 +45,7 @@ fn log_to_standard_error(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let is_terminal = io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(is_terminal).with_target(false).init();
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(|| Log).with_ansi(is_terminal).with_target(false);
+    // What goes wrong with standard error is counted; saying it there again would panic.
+    log.log_internal_errors(false).init();
 }

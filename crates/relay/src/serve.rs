@@ -2,7 +2,7 @@
 //!
 //! Next: `main.rs`.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -15,6 +15,7 @@ use crate::cli::{HttpAddress, ServeOptions};
 use crate::descriptors;
 use crate::error::Failed;
 use crate::limits::BURST_SECONDS;
+use crate::output;
 use crate::server::{self, Stop, Stopper};
 use crate::storage::Log;
 
@@ -24,7 +25,7 @@ use crate::storage::Log;
 /// What kept it from starting, or what made it stop.
 pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
     refuse_strangers_unless_open(options)?;
-    let settings = settings(options, descriptors::raise_limit());
+    let settings = settings(options, descriptors::raise_limit()?);
     let connections_max = settings.connections_max;
     let mut hub = Hub::new(settings);
     let log = open_log(&options.data.folder, &mut hub)?;
@@ -32,10 +33,9 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
         miniloop::LoopHandle::current().on_error(|report| error!("{report}"));
         let listener = TcpListener::bind(options.listen).map_err(|error| cannot_listen(options.listen, &error))?;
         let preparer = log.preparer();
-        let running = server::start(hub, listener, log, Some(preparer)).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
+        let running = server::start(hub, listener, log, Some(preparer)).map_err(|error| cannot_start(&error))?;
         // Before the greeting, which tells whoever waits for it that the server can be stopped.
-        let signals =
-            Signals::new([Signal::TERMINATE, Signal::INTERRUPT]).map_err(|error| Failed::new(format!("cannot start: {error}")))?;
+        let signals = Signals::new([Signal::TERMINATE, Signal::INTERRUPT, Signal::HANGUP]).map_err(|error| cannot_start(&error))?;
         let signals = miniloop::spawn(stop_on_signals(signals, running.stopper()));
         greet(options, running.address(), connections_max);
         let stop = running.serve().await;
@@ -59,8 +59,8 @@ async fn stop_on_signals(mut signals: Signals, stopper: Stopper) {
     if signals.recv().await.is_err() {
         return;
     }
-    info!("stopping: what was accepted is committed and sent first; a second signal stops at once");
     stopper.stop();
+    info!("stopping: what was accepted is committed and sent first; a second signal stops at once");
     if signals.recv().await.is_ok() {
         warn!("stopped at once");
         std::process::exit(1);
@@ -108,6 +108,10 @@ fn open_log(folder: &Path, hub: &mut Hub) -> Result<Log, Failed> {
     Ok(log)
 }
 
+fn cannot_start(error: &io::Error) -> Failed {
+    Failed::new(format!("cannot start: {error}; the system has no thread or descriptor left for relay: see `ulimit -u` and `ulimit -n`"))
+}
+
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failed {
     let way_out = match error.kind() {
         io::ErrorKind::AddrInUse => "another server has it: stop that one, or choose another address with `--listen`",
@@ -136,5 +140,5 @@ fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
         address.port()
     );
     // Nobody may be there to read it.
-    let _ = io::stdout().write_all(greeting.as_bytes());
+    let _ = output::write_at_once(io::stdout(), greeting.as_bytes());
 }

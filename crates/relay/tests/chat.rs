@@ -70,6 +70,36 @@ fn ok_quit_means_that_everything_before_it_is_stored() {
 }
 
 #[test]
+fn what_comes_after_quit_destroys_nothing_that_is_on_its_way() {
+    const MESSAGES: usize = 400;
+    let data = Data::new();
+    let server = Server::start(&data, &[]);
+    let mut ada = server.join("ada", "lounge");
+    let text = "x".repeat(1_000);
+    let commands: String = (0..MESSAGES).map(|number| format!("MSG {number} {text}\n")).collect();
+    ada.send(commands.as_bytes());
+    ada.send(b"QUIT\n");
+    ada.hears(&format!("MESSAGE ada 0 {text}"));
+    for _ in 0..100 {
+        // The server has closed its side at some time in here, and most is in the kernel's hands.
+        ada.try_send(b"PONG\n");
+    }
+    let (heard, _) = ada.hears_to_the_end();
+    assert_eq!((heard.len(), heard.last().map(String::as_str)), (MESSAGES, Some("OK QUIT")));
+}
+
+#[test]
+fn who_ends_his_side_is_still_answered() {
+    let data = Data::new();
+    let server = Server::start(&data, &[]);
+    let mut ada = Client::connect(server.address);
+    ada.send(b"JOIN ada lounge\nMSG hello\nHISTORY\n");
+    ada.end_input();
+    let (heard, _) = ada.hears_to_the_end();
+    assert_eq!(heard, ["OK JOIN ada lounge", "MESSAGE ada hello", "HISTORY_BEGIN 1", "MESSAGE ada hello", "HISTORY_END"]);
+}
+
+#[test]
 fn rooms_do_not_hear_each_other_and_a_name_is_free_when_its_owner_has_gone() {
     let data = Data::new();
     let server = Server::start(&data, &[]);

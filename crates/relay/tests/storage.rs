@@ -6,8 +6,9 @@ use relay::storage::{HistoryError, Log, OpenError, Recovered, Storage, print_his
 use relay_core::{Batch, Section};
 use std::{
     fs::{self, Permissions},
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
+    process::Command,
 };
 use tempfile::TempDir;
 
@@ -112,8 +113,66 @@ fn what_cannot_be_a_data_folder_is_named() {
     let (parent, data_dir) = new_data_dir();
     check_refused(&data_dir.join("below"), "below failed: No such file or directory");
     fs::write(parent.path().join("file"), "").expect("it is ours");
-    fs::set_permissions(parent.path().join("file"), Permissions::from_mode(0o600)).expect("it is ours");
-    check_refused(&parent.path().join("file"), "Not a directory");
+    check_refused(&parent.path().join("file"), "file is not a folder: choose another one with `--data DIR`");
+    check_refused(Path::new("/dev/null"), "/dev/null is not a folder");
+    drop(open(&data_dir).expect("a new folder opens"));
+    fs::remove_dir(data_dir.join("log")).expect("it is empty");
+    fs::write(data_dir.join("log"), "").expect("it is ours");
+    check_refused(&data_dir, "log is not a folder");
+}
+
+#[test]
+fn a_folder_that_is_for_something_else_is_left_alone() {
+    #[track_caller]
+    fn check(folder: &Path) {
+        let before = fs::read_dir(folder).expect("it is a folder").count();
+        let error = open(folder).err().expect("the folder is refused").to_string();
+        assert!(error.starts_with(&format!("{} holds \"", folder.display())), "{error}");
+        assert!(error.contains("choose with `--data DIR` one that is empty") && !error.contains("chmod"), "{error}");
+        assert_eq!(fs::read_dir(folder).expect("it is a folder").count(), before);
+    }
+    check(Path::new("/"));
+    check(Path::new("/etc"));
+    for bits in [0o700, 0o755] {
+        let (_parent, data_dir) = new_data_dir();
+        drop(open(&data_dir).expect("a new folder opens"));
+        fs::write(data_dir.join("notes"), "").expect("it is ours");
+        fs::set_permissions(&data_dir, Permissions::from_mode(bits)).expect("it is ours");
+        check(&data_dir);
+        fs::remove_file(data_dir.join("notes")).expect("it is ours");
+    }
+}
+
+#[test]
+fn printed_commands_work_on_paths_that_a_shell_would_take_apart() {
+    let parent = tempfile::tempdir().expect("the temporary folder is writable");
+    for name in ["relay data", "it's $HOME; `x`"] {
+        let data_dir = parent.path().join(name);
+        let (mut log, _) = open(&data_dir).expect("a new folder opens");
+        for text in ["one", "two", "three"] {
+            log.commit(&batch("lounge", text)).expect("the disk works");
+        }
+        drop(log);
+        fs::set_permissions(&data_dir, Permissions::from_mode(0o755)).expect("it is ours");
+        run_advice(&data_dir);
+        assert_eq!(mode(&data_dir), 0o700);
+
+        let file = fs::File::options().write(true).open(data_dir.join("log/00000001.log")).expect("it is ours");
+        file.write_at(&[0; 4096], 4096).expect("it is ours");
+        run_advice(&data_dir);
+        let (_, recovered) = open(&data_dir).expect("the advice was followed");
+        assert_eq!(recovered.message_count, 1);
+    }
+}
+
+/// Has a shell run what the refusal says between "run `" and the last "`".
+#[track_caller]
+fn run_advice(data_dir: &Path) {
+    let error = open(data_dir).err().expect("the folder is refused").to_string();
+    let (_, command) = error.split_once("run `").expect("there is a command");
+    let (command, _) = command.rsplit_once('`').expect("the command ends");
+    let status = Command::new("sh").args(["-c", command]).status().expect("there is a shell");
+    assert!(status.success(), "{command}");
 }
 
 #[test]

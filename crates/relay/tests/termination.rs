@@ -123,6 +123,25 @@ fn a_second_signal_stops_at_once() {
     assert!(ended.log.contains("stopped at once"), "{}", ended.log);
 }
 
+#[test]
+fn a_log_that_nobody_can_read_stops_neither_the_server_nor_its_end() {
+    // A full disk, a closed descriptor, and a reader that has gone.
+    for redirection in ["2>/dev/full", "2>&-", "2> >(exit)"] {
+        let command = format!(r#"exec "$0" "$@" {redirection}"#);
+        let data = Data::new();
+        let server = Server::start_under(&["bash", "-c", &command], &data, &["--log", "debug"]);
+        let mut ada = server.join("ada", "lounge");
+        // An end that is worth a line, and one that is not.
+        Client::connect(server.address).say("GET / HTTP/1.1");
+        server.join("bob", "lounge").quit();
+        ada.say("MSG hello");
+        ada.hears("MESSAGE ada hello");
+        server.signal(Signal::TERM);
+        ada.hears_to_the_end();
+        assert_eq!(server.ended().code, Some(0), "{redirection}");
+    }
+}
+
 /// Sends messages until the kernel takes no more of them for a member that does not read, and no longer.
 fn fill_until_blocked(server: &Server, silent: &Client, ada: &mut Client) {
     let message = format!("MESSAGE ada {}", "x".repeat(4_000));

@@ -89,8 +89,8 @@ impl Epoll {
         self.events.clear();
         match epoll::wait(&self.fd, spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) => Ok(()),
-            // A signal ended it, and what happened meanwhile has not been looked at: a process that was stopped for a while must see the answers
-            // that have come before its deadlines are judged.
+            // A signal ended it, and what happened meanwhile has not been looked at: a process that was stopped for a while must see the
+            // answers that have come before its deadlines are judged.
             Err(Errno::INTR) => self.wait(Some(Duration::ZERO)),
             Err(Errno::NOSYS) => Err(io::Error::new(io::ErrorKind::Unsupported, NO_NANOSECONDS)),
             Err(error) => Err(error.into()),

@@ -114,6 +114,11 @@ impl Hub {
         Ok(ConnectionId(key))
     }
 
+    /// How many connections are let in.
+    pub fn connections_max(&self) -> usize {
+        self.settings.connections_max
+    }
+
     /// The connections whose end was not announced yet.
     pub fn connection_count(&self) -> usize {
         self.connections.len()

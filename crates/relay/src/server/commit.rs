@@ -12,7 +12,6 @@ use relay_core::{Batch, CommitError};
 use tracing::{error, warn};
 
 use super::state::Server;
-use super::stop::Stop;
 use super::turn;
 use crate::storage::{Storage, StorageError};
 
@@ -75,7 +74,7 @@ fn tell(server: &Server, committed: Result<(), StorageError>, was_refusing: bool
         }
         Err(error) => {
             error!("{error}");
-            server.stop(Stop::Storage(error));
+            server.storage_failed(error);
         }
     }
     false

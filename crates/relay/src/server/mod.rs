@@ -73,12 +73,14 @@ impl Running {
     }
 
     /// Serves until somebody asks to stop or something fails, then stops accepting, commits what was accepted, flushes for at most
-    /// [`FLUSH_TIMEOUT`], and closes. Returns why it stopped.
+    /// [`FLUSH_TIMEOUT`], and closes. Returns why it stopped: that the storage has failed, if it did, also when it was asked to stop
+    /// before.
     pub async fn serve(mut self) -> Stop {
         let stop = poll_fn(|cx| self.poll_stop(cx)).await;
         self.accepting.stop();
         self.server.hub.borrow_mut().shutdown(self.server.now());
         self.server.wake_turn();
+        let deadline = miniloop::now() + FLUSH_TIMEOUT;
         let finished = self.server.finished();
         if let Stop::Defect(_) = stop {
             // The part that has ended may be the one that the others wait for.
@@ -86,7 +88,8 @@ impl Running {
         } else {
             finished.await;
         }
-        stop
+        let _ = miniloop::timeout(deadline - miniloop::now(), self.server.delivered()).await;
+        self.server.storage_failure.take().map_or(stop, Stop::Storage)
     }
 
     fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {

@@ -15,6 +15,7 @@ use tracing::error;
 
 use super::stop::Stop;
 use crate::limits::READ_BYTES;
+use crate::storage::StorageError;
 
 pub(super) struct Server {
     pub(super) hub: RefCell<Hub>,
@@ -34,6 +35,7 @@ pub(super) struct Server {
     finished: Bell,
     pub(super) lingering_len: Cell<usize>,
     stop: Cell<Option<Resolver<Stop, Abandoned>>>,
+    pub(super) storage_failure: RefCell<Option<StorageError>>,
 }
 
 /// One socket.
@@ -70,6 +72,7 @@ impl Server {
             finished: Bell::default(),
             lingering_len: Cell::new(0),
             stop: Cell::new(Some(stop)),
+            storage_failure: RefCell::default(),
         }
     }
 
@@ -90,21 +93,35 @@ impl Server {
             if let (Some(server), Err(error)) = (server.upgrade(), ended)
                 && error.is_panic()
             {
-                error!(%error, "the part `{name}` of the server has ended");
                 server.stop(Stop::Defect(name));
+                error!(%error, "the part `{name}` of the server has ended");
             }
         });
     }
 
+    /// The storage has failed: whatever it stops for, that is what has to be told in the end.
+    pub(super) fn storage_failed(&self, error: StorageError) {
+        self.storage_failure.replace(Some(error.clone()));
+        self.stop(Stop::Storage(error));
+    }
+
+    /// The first reason stops it.
     pub(super) fn stop(&self, why: Stop) {
         if let Some(stop) = self.stop.take() {
             stop.set_result(why);
         }
     }
 
-    /// Waits, after a shutdown, until everything is committed, sent and closed.
+    /// Waits, after a shutdown, until everything is committed and sent.
     pub(super) async fn finished(&self) {
         while !self.hub.borrow().is_finished() {
+            self.finished.heard().await;
+        }
+    }
+
+    /// Waits until every client that was said goodbye to has taken its last words.
+    pub(super) async fn delivered(&self) {
+        while self.lingering_len.get() > 0 {
             self.finished.heard().await;
         }
     }

@@ -21,8 +21,8 @@ pub(super) fn start(server: &Rc<Server>) {
             turning.turn.heard().await;
             run(&turning);
             if turning.hub.borrow().touched_len() > 0 {
-                // The turn goes on: a large commit takes as many as the kernels' buffers have place for. A deadline that has passed makes the
-                // loop poll first, so those who have something to say are read in between.
+                // The turn goes on: a large commit takes as many as the kernels' buffers have place for. A deadline that has passed makes
+                // the loop poll first, so those who have something to say are read in between.
                 miniloop::sleep_until(miniloop::now()).await;
             }
         }

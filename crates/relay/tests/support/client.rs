@@ -83,6 +83,11 @@ impl Client {
         let _ = rustix::net::send(&self.socket, bytes, rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL);
     }
 
+    /// Says that nothing more will be sent, and goes on listening.
+    pub(crate) fn end_input(&self) {
+        rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write).expect("it is connected");
+    }
+
     /// The next line without its end; `Err` when there is none any more.
     #[track_caller]
     pub(crate) fn line(&mut self) -> Result<String, End> {
