@@ -1,7 +1,7 @@
 //! What a client may ask for: the words of a line.
 //!
 //! Takes text that `line` has passed. Knows nothing of who asks or in which state: `hub::requests` decides what a command means there.
-//! Next: `reply.rs`.
+//! Next: `kept.rs`.
 
 /// A line, understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,13 @@
 //! An idle one owns no buffers: `kept`, the outbox and the waiting answers are empty and without memory. Knows nothing of other
 //! connections. Next: `hub/mod.rs`, which has all of them.
 
-use alloc::{collections::VecDeque, rc::Rc, vec::Vec};
+use alloc::{collections::VecDeque, rc::Rc};
 use core::net::SocketAddr;
 
 use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::closing::CloseReason;
+use crate::kept::Kept;
 use crate::limits::{BEHIND_MAX_BYTES, IDLE_QUEUE_CAPACITY_MAX, OUTBOX_MAX_BYTES, OUTBOX_PAUSE_BYTES, RELEASE_BYTES, WAITING_ANSWERS_MAX};
 use crate::nanos::Nanos;
 use crate::outbox::{Outbox, Share};
@@ -28,8 +29,7 @@ use crate::uncommitted::Position;
 pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     pub(crate) phase: Phase,
-    /// Input that was not parsed: an unfinished line, or while paused whole lines too.
-    pub(crate) kept: Vec<u8>,
+    pub(crate) kept: Kept,
     /// The rest of a line that was too long is on its way.
     pub(crate) discarding: bool,
     /// Lines other than a `JOIN` that succeeds.
@@ -122,7 +122,7 @@ impl Connection {
         Connection {
             peer,
             phase: Phase::Joining,
-            kept: Vec::new(),
+            kept: Kept::default(),
             discarding: false,
             before_join_bytes: 0,
             pause: None,

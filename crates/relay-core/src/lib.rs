@@ -51,6 +51,7 @@ mod bucket;
 mod name;
 mod line;
 mod command;
+mod kept;
 mod reply;
 mod outbox;
 mod tail;

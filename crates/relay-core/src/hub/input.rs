@@ -44,14 +44,14 @@ impl Hub {
             // Only the line that was begun earlier is put together; the others are parsed where they lie.
             let (rest_of_line, others) = bytes.split_at(end + 1);
             let mut line = mem::take(&mut connection.kept);
-            line.extend_from_slice(rest_of_line);
-            self.parse_or_keep(now, id.0, &line);
+            line.extend(rest_of_line);
+            self.parse_or_keep(now, id.0, line.bytes());
             self.parse_or_keep(now, id.0, others);
         } else {
-            connection.kept.extend_from_slice(bytes);
-            if line::is_too_long(&connection.kept) {
+            connection.kept.extend(bytes);
+            if line::is_too_long(connection.kept.bytes()) {
                 let line = mem::take(&mut connection.kept);
-                self.parse_or_keep(now, id.0, &line);
+                self.parse_or_keep(now, id.0, line.bytes());
             }
         }
     }
@@ -81,7 +81,7 @@ impl Hub {
         let is_paused = self.connections.get(key).is_some_and(|connection| connection.pause.is_some());
         let parsed_len = if is_paused { 0 } else { self.parse(now, key, bytes) };
         if let Some(connection) = self.connections.get_mut(key) {
-            connection.kept.extend_from_slice(&bytes[parsed_len..]);
+            connection.kept.extend(&bytes[parsed_len..]);
         }
     }
 
@@ -164,12 +164,12 @@ impl Hub {
             return;
         }
         connection.pause = None;
-        let kept = mem::take(&mut connection.kept);
-        self.parse_or_keep(now, key, &kept);
-        if let Some(connection) = self.connections.get_mut(key)
-            && connection.pause.is_none()
-            && connection.takes_input()
-        {
+        let mut kept = mem::take(&mut connection.kept);
+        let parsed_len = self.parse(now, key, kept.bytes());
+        kept.consume(parsed_len);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.kept = kept;
+        if connection.pause.is_none() && connection.takes_input() {
             connection.announce_read = true;
             self.touched.push(key.index);
         }
