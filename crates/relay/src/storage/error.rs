@@ -4,6 +4,7 @@
 
 use std::{
     error::Error,
+    ffi::OsString,
     fmt, io,
     path::{Path, PathBuf},
 };
@@ -19,6 +20,18 @@ pub enum OpenError {
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
+    },
+    /// What is there is something else than a folder.
+    NotAFolder {
+        /// What should be one.
+        path: PathBuf,
+    },
+    /// The folder holds what relay did not put there, so it is for something else.
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// One of the names in it.
+        name: OsString,
     },
     /// Other users may read or change the folder.
     Exposed {
@@ -79,10 +92,18 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Io { action, path, source } => write!(f, "{action} {} failed: {source}", path.display()),
+            OpenError::NotAFolder { path } => write!(f, "{} is not a folder: choose another one with `--data DIR`", path.display()),
+            OpenError::Foreign { path, name } => write!(
+                f,
+                "{} holds {name:?}, which is not relay's, so the folder is left alone: choose with `--data DIR` one that is empty or does \
+                 not exist yet",
+                path.display()
+            ),
             OpenError::Exposed { path, mode } => write!(
                 f,
-                "other users may open {path} (its mode is {mode:o}), and it is to hold what people say in private: run `chmod 700 {path}`",
-                path = path.display()
+                "other users may open {} (its mode is {mode:o}), and it is to hold what people say in private: run `chmod 700 {}`",
+                path.display(),
+                quoted(path)
             ),
             OpenError::InUse { path, pid: Some(pid) } => write!(
                 f,
@@ -91,8 +112,9 @@ impl fmt::Display for OpenError {
             ),
             OpenError::InUse { path, pid: None } => write!(
                 f,
-                "another process is using {path}: `fuser {path}/lock` says which; stop it, or choose another folder with `--data DIR`",
-                path = path.display()
+                "another process is using {}: `fuser {}` says which; stop it, or choose another folder with `--data DIR`",
+                path.display(),
+                quoted(&path.join("lock"))
             ),
             OpenError::Damaged { path, offset, reason, way_out } => write!(
                 f,
@@ -165,4 +187,23 @@ pub(super) fn quoted(path: &Path) -> String {
     // What begins with a dash would be taken for an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path };
     if !path.is_empty() && path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_not_read_it_as_one_word() {
+        #[track_caller]
+        fn check(path: &str, expected: &str) {
+            assert_eq!(quoted(Path::new(path)), expected);
+        }
+        check("/var/lib/relay-1.0/größe", "/var/lib/relay-1.0/größe");
+        check("relay data", "'relay data'");
+        check("it's", r"'it'\''s'");
+        check("$HOME/`x`;*", "'$HOME/`x`;*'");
+        check("-data", "./-data");
+        check("", "''");
+    }
 }

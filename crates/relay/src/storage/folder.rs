@@ -1,4 +1,4 @@
-//! The data folder: made private, checked, and locked against a second server.
+//! The data folder: made private, checked, and locked against a second server. Somebody else's folder is left as it is.
 //!
 //! Knows nothing of what is in the log. Costs a handful of system calls at start. Next: `file_names.rs`.
 
@@ -22,21 +22,23 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Exposed`], [`OpenError::InUse`], and what the operating system says, as that the parent does not exist.
+    /// [`OpenError::NotAFolder`], [`OpenError::Foreign`], [`OpenError::Exposed`], [`OpenError::InUse`], and what the operating system says,
+    /// as that the parent does not exist.
     pub(super) fn open(data_dir: &Path) -> Result<Folder, OpenError> {
-        make_private(data_dir)?;
+        make_private(data_dir, check_ours)?;
         let lock = lock(data_dir)?;
-        make_private(&log_dir(data_dir))?;
+        make_private(&log_dir(data_dir), |_| Ok(()))?;
         Ok(Folder { _lock: lock })
     }
 }
 
 /// Where the log files of a data folder stand.
 pub(super) fn log_dir(data_dir: &Path) -> PathBuf {
-    data_dir.join("log")
+    data_dir.join(LOG)
 }
 
-fn make_private(path: &Path) -> Result<(), OpenError> {
+/// Makes the folder, or checks that it is one, that it is `ours`, and private.
+fn make_private(path: &Path, ours: fn(&Path) -> Result<(), OpenError>) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {
             // The folder's own name is durable only when its parent is synced: else a power cut takes the log with it.
@@ -47,15 +49,28 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
             File::open(parent).and_then(|parent| parent.sync_all()).map_err(open_error("syncing", parent))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let mode = fs::metadata(path).map_err(open_error("looking at", path))?.mode() & 0o7777;
+            let metadata = fs::metadata(path).map_err(open_error("looking at", path))?;
+            if !metadata.is_dir() {
+                return Err(OpenError::NotAFolder { path: path.to_owned() });
+            }
+            // First: whoever is told to make a folder private must not be told so of `/`.
+            ours(path)?;
+            let mode = metadata.mode() & 0o7777;
             if mode & 0o077 == 0 { Ok(()) } else { Err(OpenError::Exposed { path: path.to_owned(), mode }) }
         }
         Err(error) => Err(open_error("making the folder", path)(error)),
     }
 }
 
+/// A data folder holds nothing but what relay made in it.
+fn check_ours(data_dir: &Path) -> Result<(), OpenError> {
+    let names = fs::read_dir(data_dir).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>());
+    let foreign = names.map_err(open_error("listing", data_dir))?.into_iter().filter(|name| !OURS.iter().any(|ours| name == ours)).min();
+    foreign.map_or(Ok(()), |name| Err(OpenError::Foreign { path: data_dir.to_owned(), name }))
+}
+
 fn lock(data_dir: &Path) -> Result<File, OpenError> {
-    let path = data_dir.join("lock");
+    let path = data_dir.join(LOCK);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
     let mut file = File::from(opened.map_err(|error| open_error("opening", &path)(error.into()))?);
@@ -73,3 +88,7 @@ fn lock(data_dir: &Path) -> Result<File, OpenError> {
     written.map_err(open_error("writing to", path))?;
     Ok(file)
 }
+
+const LOCK: &str = "lock";
+const LOG: &str = "log";
+const OURS: [&str; 2] = [LOCK, LOG];
