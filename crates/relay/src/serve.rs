@@ -103,7 +103,10 @@ fn open_log(folder: &Path, hub: &mut Hub) -> Result<Log, Failed> {
     let (log, recovered) = Log::open(folder, &mut load).map_err(|error| Failed::new(error.to_string()))?;
     info!(messages = recovered.message_count, rooms = hub.room_count(), "read the log in {}", folder.display());
     if recovered.dropped_unfinished {
-        warn!("the last commit was interrupted; nobody was shown its messages, and they were dropped");
+        warn!(
+            "parts of the last commit are missing, as after a crash: it is dropped; nobody was shown its messages, unless the disk lost \
+             the parts later"
+        );
     }
     Ok(log)
 }

@@ -53,7 +53,8 @@ pub struct Recovered {
     pub message_count: u64,
     /// What the records take on disk, padding included.
     pub record_bytes: u64,
-    /// Whether the last process was interrupted in a commit, which nobody was shown and which was dropped.
+    /// Whether a last commit was dropped because parts of it are missing: the last process was interrupted in it, and nobody was shown it.
+    /// A disk that lost whole sectors of a finished one leaves the same.
     pub dropped_unfinished: bool,
 }
 
