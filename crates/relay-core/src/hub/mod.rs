@@ -129,7 +129,7 @@ impl Hub {
         self.rooms.len()
     }
 
-    /// The messages that wait for their commit, in bytes.
+    /// The messages that wait for their commit, in bytes as [`BATCH_MAX_BYTES`](crate::limits::BATCH_MAX_BYTES) counts them.
     pub fn uncommitted_len_bytes(&self) -> usize {
         self.uncommitted.len_bytes()
     }

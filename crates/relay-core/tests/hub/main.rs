@@ -1,5 +1,6 @@
 //! The hub as its clients and its shell meet it: conversations in virtual time.
 
+mod crowd;
 mod fan_out;
 mod heartbeats;
 mod lifecycle;
