@@ -152,9 +152,12 @@ impl Log {
             if !is_full(&error) {
                 return Err(failed("writing to", error));
             }
-            // The place becomes as it was: anything else there would look like damage after a crash. Nobody was told anything: no sync.
-            let zeros = vec![0; written_bytes];
-            write_all_at(ready.file.as_ref(), &zeros, *offset).map_err(|partly| failed("writing to", partly.error))?;
+            // The place becomes as it was, durably: sectors of two commits that mix there would look like damage after a power cut.
+            if written_bytes > 0 {
+                let zeros = vec![0; written_bytes];
+                write_all_at(ready.file.as_ref(), &zeros, *offset).map_err(|partly| failed("writing to", partly.error))?;
+                ready.file.sync_data().map_err(|error| failed("syncing", error))?;
+            }
             return Err(StorageError::Full { folder: self.disk.path().to_owned() });
         }
         ready.file.sync_data().map_err(|error| failed("syncing", error))?;

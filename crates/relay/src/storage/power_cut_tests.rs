@@ -129,6 +129,28 @@ fn a_failed_call_loses_nothing_that_was_acknowledged_even_if_the_power_goes_late
 }
 
 #[test]
+fn what_a_full_disk_kept_of_a_commit_does_not_mix_with_the_next_one_at_its_place() {
+    let batch = |letter: &str| {
+        let lines = format!("MESSAGE ada {}\n", letter.repeat(4000)).into_bytes();
+        Batch { sections: vec![Section { room: "lounge".into(), message_count: 1, lines }] }
+    };
+    for seed in 0..4000 {
+        let disk = MemoryDisk::default();
+        let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
+        log.commit(&batch("a")).expect("there is room");
+        disk.fail_at(disk.trace().len() + 1, Fault::Full);
+        assert!(matches!(log.commit(&batch("b")), Err(StorageError::Full { .. })));
+        disk.fail_at(disk.trace().len() + 1, Fault::PowerCut);
+        log.commit(&batch("c")).expect_err("the power is gone");
+        disk.power_cut(&mut Random(seed));
+        let mut letters = String::new();
+        let visit = &mut |record: &Record<'_>| letters.extend(record.sections().map(|section| char::from(section.lines[12])));
+        disk.open_log(FILE_BYTES, visit).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(letters == "a" || letters == "ac", "seed {seed}: {letters}");
+    }
+}
+
+#[test]
 fn one_flipped_byte_never_shows_wrong_messages() {
     let (mut refused, mut right) = (0, 0);
     for seed in 0..SEEDS {

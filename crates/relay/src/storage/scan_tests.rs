@@ -322,6 +322,33 @@ fn stale_records_of_a_reused_file_are_not_shown() {
 }
 
 #[test]
+fn an_interrupted_commit_over_older_records_is_dropped_whatever_arrived_of_it() {
+    let disk = disk_with_six_records();
+    let stale = disk.content("00000001.log");
+    disk.put("00000003.log", stale.clone());
+    let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
+    for text in ["g", "h"] {
+        log.commit(&batch(text)).expect("the second file has room");
+    }
+    // The first record of the reused file, and one behind it.
+    for (text, offset, before) in [("i", 0, "abcdefgh"), ("j", PAGE, "abcdefghi")] {
+        log.commit(&batch(&text.repeat(3000))).expect("the disk works");
+        let whole = disk.content("00000003.log");
+        for arrived in 0..255u32 {
+            let torn = disk.copy();
+            let mut content = whole.clone();
+            for sector in (0..8).filter(|sector| arrived & 1 << sector == 0) {
+                let at = offset + 512 * sector;
+                put(&mut content, at, &stale[at..at + 512]);
+            }
+            torn.put("00000003.log", content);
+            let letters = open(&torn).unwrap_or_else(|error| panic!("{arrived:b} of {text}: {error}"));
+            assert!(letters == before || letters == format!("{before}{text}"), "{arrived:b} of {text}: {letters}");
+        }
+    }
+}
+
+#[test]
 fn random_content_neither_panics_nor_shows_anything_wrong() {
     let mut random = Random(1);
     for round in 0..300u32 {
