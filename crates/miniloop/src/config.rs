@@ -16,6 +16,10 @@ pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// Below this size a timer queue is never searched for cancelled entries: there is nothing to gain.
 pub(crate) const TIMERS_PURGED_FROM_LEN: usize = 64;
 
+/// How many messages of other threads join the queue at a time. The rest keeps its order in the inbox until the next poll or round, so
+/// threads that send faster than the loop runs keep timers and I/O waiting for so many jobs and no longer.
+pub(crate) const MESSAGES_PER_ROUND: usize = 1_024;
+
 /// How many jobs may wait for one worker thread before `Worker::try_call` refuses another.
 pub(crate) const WORKER_QUEUE_LEN: usize = 1_024;
 

@@ -184,9 +184,9 @@ impl EventLoop {
     }
 
     /// How long a host may sleep before it must turn the loop again, unless the descriptor becomes readable first: zero when something is
-    /// ready, the time to the next timer, or `None` for as long as it takes.
+    /// ready or sent by another thread, the time to the next timer, or `None` for as long as it takes.
     pub fn next_timeout(&self) -> Option<Duration> {
-        if self.core.is_stopping.get() || !self.core.ready.borrow().is_empty() {
+        if self.core.is_stopping.get() || !self.core.ready.borrow().is_empty() || self.core.inbox.has_mail() {
             return Some(Duration::ZERO);
         }
         self.core.next_deadline().map(|deadline| deadline - self.core.now())

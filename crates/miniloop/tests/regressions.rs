@@ -10,7 +10,7 @@ use std::panic::panic_any;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use miniloop::thread::Worker;
 use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv, sock_sendall, timeout};
 
-use support::{jumping, manual, ms, run_dry, trace_reports, wait_once};
+use support::{jumping, manual, ms, on_another_thread, run_dry, trace_reports, wait_once};
 
 #[test]
 fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
@@ -41,6 +41,55 @@ fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
         returned.send(()).unwrap();
         assert!(in_time.join().unwrap(), "one poll and one round lasted as long as there was something to receive");
     });
+}
+
+/// As many messages as join the queue at a time.
+const MESSAGES_PER_ROUND: usize = 1_024;
+
+#[test]
+fn a_flood_of_messages_keeps_no_timer_waiting_and_joins_in_order() {
+    let (mut event_loop, clock, trace) = manual();
+    let handle = event_loop.handle();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    for number in 0..3 * MESSAGES_PER_ROUND {
+        let received = received.clone();
+        handle.remote().call_soon(move || received.lock().unwrap().push(number)).unwrap();
+    }
+    let seen = (trace.clone(), received.clone());
+    handle.call_later(ms(1), move || seen.0.note(seen.1.lock().unwrap().len()));
+    clock.advance(ms(1));
+    run_dry(&mut event_loop);
+    assert_eq!(trace.take(), [MESSAGES_PER_ROUND.to_string()]);
+    assert!(received.lock().unwrap().iter().copied().eq(0..3 * MESSAGES_PER_ROUND));
+}
+
+#[test]
+fn a_flood_of_stale_wakes_hides_no_message_behind_it() {
+    let (mut event_loop, _, trace) = jumping();
+    let handle = event_loop.handle();
+    let stale = Rc::new(RefCell::new(Vec::new()));
+    for _ in 0..2 {
+        let stale = stale.clone();
+        handle.spawn(wait_once(move |waker| stale.borrow_mut().push(waker))).detach();
+    }
+    run_dry(&mut event_loop);
+    stale.borrow().iter().for_each(Waker::wake_by_ref);
+    run_dry(&mut event_loop);
+    let (wakers, remote, seen) = (&stale.take(), &handle.remote(), &Arc::new(AtomicBool::new(false)));
+    let send = || {
+        // One after the other, because a wake that repeats the newest message is not sent.
+        (0..MESSAGES_PER_ROUND).for_each(|_| wakers.iter().for_each(Waker::wake_by_ref));
+        let seen = seen.clone();
+        remote.call_soon(move || seen.store(true, Ordering::Relaxed)).unwrap();
+    };
+    on_another_thread(send);
+    run_dry(&mut event_loop);
+    assert!(seen.swap(false, Ordering::Relaxed), "a host is told to turn it until nothing is left");
+    on_another_thread(send);
+    let noted = (trace.clone(), seen.clone());
+    handle.call_later(ms(1), move || noted.0.note(noted.1.load(Ordering::Relaxed)));
+    event_loop.run_until_complete(async { sleep(ms(2)).await }).unwrap();
+    assert_eq!(trace.take(), ["true"], "the clock has not jumped before");
 }
 
 /// The waker of an executor with a defect.

@@ -18,6 +18,7 @@
 //! one goes to its loop or back to its sender. `tests/loom.rs` proves these claims on this very file. Next: `registry.rs`, which finds the
 //! inbox of a loop by its id.
 
+use std::collections::VecDeque;
 use std::panic::Location;
 
 use crate::doorbell::Doorbell;
@@ -46,7 +47,7 @@ pub(crate) enum Message {
 }
 
 struct State {
-    messages: Vec<Message>,
+    messages: VecDeque<Message>,
     presence: Presence,
 }
 
@@ -60,7 +61,7 @@ enum Presence {
 impl Inbox {
     /// The inbox of a loop that does not run yet, and so is asleep.
     pub(crate) fn new(doorbell: Doorbell) -> Inbox {
-        let state = State { messages: Vec::new(), presence: Presence::Asleep };
+        let state = State { messages: VecDeque::new(), presence: Presence::Asleep };
         Inbox { doorbell, mail: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
@@ -78,10 +79,10 @@ impl Inbox {
             if state.presence == Presence::Closed {
                 return Err(message);
             }
-            if message.repeats(state.messages.last()) {
+            if message.repeats(state.messages.back()) {
                 return Ok(());
             }
-            state.messages.push(message);
+            state.messages.push_back(message);
             self.mail.store(true, Ordering::Relaxed);
             std::mem::replace(&mut state.presence, Presence::Awake) == Presence::Asleep
         };
@@ -100,11 +101,12 @@ impl Inbox {
         self.mail.load(Ordering::Relaxed)
     }
 
-    /// Moves all messages to the end of `into`, oldest first.
-    pub(crate) fn drain(&self, into: &mut Vec<Message>) {
+    /// Moves the oldest messages to the end of `into`, in their order and at most `count_max` of them. The others are still mail.
+    pub(crate) fn drain(&self, into: &mut Vec<Message>, count_max: usize) {
         let mut state = lock(&self.state);
-        into.append(&mut state.messages);
-        self.mail.store(false, Ordering::Relaxed);
+        let count = state.messages.len().min(count_max);
+        into.extend(state.messages.drain(..count));
+        self.mail.store(!state.messages.is_empty(), Ordering::Relaxed);
     }
 
     /// The last step before the loop waits or leaves `run_*`. False: there is mail, so it is still awake and must drain first.
@@ -130,7 +132,7 @@ impl Inbox {
 
     /// Refuses all messages from now on and gives what is left to the loop, to be dropped. Empty when it was closed before.
     #[must_use = "the messages own user values, to be dropped with care"]
-    pub(crate) fn close(&self) -> Vec<Message> {
+    pub(crate) fn close(&self) -> VecDeque<Message> {
         let mut state = lock(&self.state);
         state.presence = Presence::Closed;
         self.mail.store(false, Ordering::Relaxed);

@@ -32,7 +32,7 @@ fn push(inbox: &Inbox, message: Message) {
 /// The numbers of the wakes; 0 for a call.
 fn drained(inbox: &Inbox) -> Vec<u64> {
     let mut messages = Vec::new();
-    inbox.drain(&mut messages);
+    inbox.drain(&mut messages, usize::MAX);
     messages.iter().map(|message| if let Message::Wake(word) = message { word.as_u64() } else { 0 }).collect()
 }
 
@@ -52,10 +52,23 @@ fn messages_come_out_in_arrival_order_after_what_was_there() {
     push(&inbox, wake(3));
     push(&inbox, call(|| ()));
     push(&inbox, wake(2));
-    inbox.drain(&mut messages);
+    inbox.drain(&mut messages, usize::MAX);
     let shape: Vec<_> = messages.iter().map(|message| matches!(message, Message::Wake(_))).collect();
     assert_eq!(shape, [true, true, false, true]);
     assert_eq!(drained(&inbox), []);
+}
+
+#[test]
+fn what_a_drain_leaves_is_still_mail_and_keeps_its_order() {
+    let inbox = inbox();
+    inbox.wake_up();
+    (1..=5).for_each(|number| push(&inbox, wake(number)));
+    let mut messages = Vec::new();
+    inbox.drain(&mut messages, 2);
+    assert_eq!((messages.len(), inbox.has_mail(), inbox.fall_asleep()), (2, true, false));
+    push(&inbox, wake(6));
+    assert_eq!(drained(&inbox), [3, 4, 5, 6]);
+    assert_eq!((inbox.has_mail(), inbox.fall_asleep()), (false, true));
 }
 
 #[test]

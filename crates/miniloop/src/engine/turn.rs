@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::clock::VirtualClock;
+use crate::config::MESSAGES_PER_ROUND;
 use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, Phase};
 use crate::engine::inbox::Message;
@@ -93,15 +94,13 @@ impl<'a> Running<'a> {
 }
 
 impl Drop for Running<'_> {
-    /// Leaves the loop asleep: from now on another thread rings the doorbell, which the host of a loop turned by hand watches. With
-    /// something ready it may as well stay awake, since the host must turn it again at once; so threads that send without end cannot keep
-    /// it in here.
+    /// Leaves the loop asleep: from now on another thread rings the doorbell, which the host of a loop turned by hand watches. With mail
+    /// left over it stays awake, since the host, who asks `next_timeout`, must turn it again at once; so threads that send without end
+    /// cannot keep it in here.
     fn drop(&mut self) {
-        while !self.core.inbox.fall_asleep() {
+        if !self.core.inbox.fall_asleep() {
             collect_inbox(self.core);
-            if !self.core.ready.borrow().is_empty() {
-                break;
-            }
+            let _has_no_mail_left = self.core.inbox.fall_asleep();
         }
         context::stop_running();
     }
@@ -121,7 +120,8 @@ fn poll(core: &Rc<Core>, wait: Wait) -> Result<(), LoopError> {
 /// A poll on a virtual clock with nothing ready: first what has happened already, then what is on its way, then the jump.
 fn poll_idle_virtual(core: &Rc<Core>, clock: &VirtualClock, wait: Wait) -> Result<(), LoopError> {
     collect(core, Some(Duration::ZERO))?;
-    if !core.ready.borrow().is_empty() {
+    // Mail that is left over is not on its way, it has happened: the wakes before it may all have been stale.
+    if !core.ready.borrow().is_empty() || core.inbox.has_mail() {
         return Ok(());
     }
     if core.jobs_in_flight.get() > 0 || clock.is_held() {
@@ -177,7 +177,7 @@ fn collect_inbox(core: &Core) {
         return;
     }
     let mut mail = core.mail.take();
-    core.inbox.drain(&mut mail);
+    core.inbox.drain(&mut mail, MESSAGES_PER_ROUND);
     for message in mail.drain(..) {
         match message {
             Message::Wake(word) => core.schedule(word),

@@ -112,6 +112,7 @@ impl Model {
         Ok(())
     }
 
+    /// O6, without its bound: no program sends as many messages as join at a time.
     fn join_inbox(&mut self) {
         for wake in std::mem::take(&mut self.inbox) {
             self.wake(wake);
@@ -208,8 +209,7 @@ impl Model {
                 self.say(format!("run_until_complete: {end}"));
             }
             Step::NextTimeout => {
-                // The inbox makes the descriptor readable instead.
-                let busy = !self.ready.is_empty() || self.stop;
+                let busy = !self.ready.is_empty() || !self.inbox.is_empty() || self.stop;
                 let earliest = self.timers.keys().next().map(|&(deadline, _)| deadline.saturating_sub(self.now));
                 let timeout = if busy { Some(0) } else { earliest };
                 self.say(format!("next_timeout: {timeout:?}"));
