@@ -62,7 +62,7 @@ impl Scan {
         Link { file_number, sequence: self.sequence, previous_checksum: self.previous_checksum }
     }
 
-    /// What to say when the log is wrong at `place`, which is not before the next record.
+    /// What to say when the log is wrong at `place`: the commands keep what was read, so all that stands before the next record.
     pub(super) fn damaged(&self, place: Place, reason: String) -> OpenError {
         let path = self.window.disk().path().join(file_name(place.file_number));
         match self.way_out() {
