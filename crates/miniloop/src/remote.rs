@@ -17,6 +17,7 @@ use futures_core::FusedFuture;
 use crate::engine::context;
 use crate::engine::in_flight;
 use crate::engine::inbox::{Inbox, Message};
+use crate::engine::word::LoopId;
 use crate::error::LoopError;
 use crate::handle::LoopHandle;
 use crate::outcome::Outcome;
@@ -41,12 +42,14 @@ use crate::task_error::TaskError;
 #[derive(Clone)]
 pub struct Remote {
     inbox: Arc<Inbox>,
+    /// By this a job that has been sent finds the loop that runs it. The current loop may be another one, which a task has entered.
+    id: LoopId,
 }
 
 impl LoopHandle {
     /// What other threads need to reach this loop.
     pub fn remote(&self) -> Remote {
-        Remote { inbox: self.core.inbox.clone() }
+        Remote { inbox: self.core.inbox.clone(), id: self.core.id }
     }
 }
 
@@ -97,7 +100,8 @@ impl Remote {
     {
         let place = Location::caller();
         let (sender, result) = reply();
-        self.push(move || spawn_for(sender, make, place), place)?;
+        let id = self.id;
+        self.push(move || spawn_for(id, sender, make, place), place)?;
         Ok(RemoteTask { result, home: self.inbox.clone(), is_over: false, place })
     }
 
@@ -107,7 +111,10 @@ impl Remote {
     /// [`LoopError::Closed`].
     #[track_caller]
     pub fn stop(&self) -> Result<(), LoopError> {
-        self.call_soon(|| LoopHandle::current().stop())
+        let id = self.id;
+        self.call_soon(move || {
+            context::with_resident(id, |core| core.is_stopping.set(true));
+        })
     }
 
     fn push<O: Outcome>(&self, callback: impl FnOnce() -> O + Send + 'static, place: &'static Location<'static>) -> Result<(), LoopError> {
@@ -196,11 +203,15 @@ impl<T> fmt::Debug for RemoteTask<T> {
 }
 
 /// On the loop's thread: spawns the task, and a second one that brings the result over or cancels the first when nobody wants it any more.
-fn spawn_for<F>(sender: Sender<Result<F::Output, TaskError>>, make: impl FnOnce() -> F + 'static, place: &'static Location<'static>)
-where
+fn spawn_for<F>(
+    id: LoopId,
+    sender: Sender<Result<F::Output, TaskError>>,
+    make: impl FnOnce() -> F + 'static,
+    place: &'static Location<'static>,
+) where
     F: Future<Output: Send> + 'static,
 {
-    let core = context::current();
+    let core = context::resident(id).expect("a loop that runs a job lives on this thread");
     let mut task = spawn_on(&core, async move { make().await }, place);
     let bring_over = poll_fn(move |cx| {
         if sender.poll_gone(cx).is_ready() {

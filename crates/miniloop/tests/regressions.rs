@@ -78,7 +78,7 @@ fn a_flood_of_stale_wakes_hides_no_message_behind_it() {
     let (wakers, remote, seen) = (&stale.take(), &handle.remote(), &Arc::new(AtomicBool::new(false)));
     let send = || {
         // One after the other, because a wake that repeats the newest message is not sent.
-        (0..MESSAGES_PER_ROUND).for_each(|_| wakers.iter().for_each(Waker::wake_by_ref));
+        (0..2 * MESSAGES_PER_ROUND).for_each(|_| wakers.iter().for_each(Waker::wake_by_ref));
         let seen = seen.clone();
         remote.call_soon(move || seen.store(true, Ordering::Relaxed)).unwrap();
     };
@@ -338,4 +338,42 @@ fn a_remote_task_whose_result_nobody_reads_yet_does_not_hold_up_a_virtual_clock(
             .expect("the clock jumps");
         awaken.send(()).unwrap();
     });
+}
+
+#[test]
+fn what_is_sent_to_a_loop_reaches_it_while_a_task_of_it_has_entered_another() {
+    let (mut event_loop, _, trace) = jumping();
+    let (other, ..) = manual();
+    let (handle, remote, entered) = (event_loop.handle(), event_loop.handle().remote(), other.handle());
+    handle
+        .spawn(async move {
+            let _entered = entered.enter();
+            pending::<()>().await;
+        })
+        .detach();
+    send_that_a_call_has_landed(&event_loop);
+    let task = on_another_thread(|| remote.spawn(|| async { 7 })).unwrap();
+    handle.call_later(ms(1), trace.noting("the clock has jumped"));
+    handle.call_later(ms(2), move || on_another_thread(|| remote.stop()));
+    event_loop.run_forever().expect("it is this loop that is stopped");
+    assert_eq!(trace.take(), ["the clock has jumped"]);
+    event_loop.close();
+    assert_eq!(other.next_timeout(), None, "nothing has come here");
+    assert_eq!(task.join().unwrap(), 7);
+}
+
+/// Leaves the loop a message without which its clock never jumps: the answer of a call that nobody awaits any more has come.
+fn send_that_a_call_has_landed(event_loop: &EventLoop) {
+    let _entered = event_loop.handle().enter();
+    let worker = Worker::new("unread", || ()).unwrap();
+    let (begun, has_begun) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let unread = worker.call(move |()| {
+        begun.send(()).unwrap();
+        may_go.recv().unwrap();
+    });
+    has_begun.recv().unwrap();
+    drop(unread);
+    go.send(()).unwrap();
+    // Dropping the worker waits for its thread.
 }

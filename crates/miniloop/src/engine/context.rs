@@ -48,36 +48,56 @@ pub(crate) fn current() -> Rc<Core> {
 
 pub(crate) fn try_current() -> Option<Rc<Core>> {
     let pointer = CONTEXT.with(|context| context.current.get());
-    (!pointer.is_null()).then(|| {
-        // SAFETY: the cell holds a pointer that came from `Rc::into_raw` in `enter` and owns one reference, so the core is alive; the new
-        // reference is counted before the `Rc` that owns it is made. Both are on the thread of the `Rc`: the cell is thread-local.
-        unsafe {
-            Rc::increment_strong_count(pointer);
-            Rc::from_raw(pointer)
-        }
-    })
+    // SAFETY: the cell owns a reference unless it is null.
+    unsafe { share(pointer) }
 }
 
 /// Looks at a loop of this thread, if it is one. `look` must neither run user code nor enter, leave, add or remove a loop.
 pub(crate) fn with_resident<R>(id: LoopId, look: impl FnOnce(&Core) -> R) -> Option<R> {
+    // SAFETY: the cell or link in which it was found owns a reference, and `look` changes neither.
+    unsafe { find(id).as_ref() }.map(look)
+}
+
+/// A loop of this thread, if it is one: for a job that must mean the loop that runs it, whichever one its tasks have entered.
+pub(crate) fn resident(id: LoopId) -> Option<Rc<Core>> {
+    // SAFETY: the cell or link in which it was found owns a reference.
+    unsafe { share(find(id)) }
+}
+
+/// The open loop of this thread with this id, or null.
+fn find(id: LoopId) -> *const Core {
     CONTEXT.with(|context| {
         let mut pointer = context.current.get();
-        // SAFETY: as in `try_current`, the cell owns a reference while it points to a core, and `look` does not change the cell.
+        // SAFETY: the cell owns a reference unless it is null, and nothing changes it meanwhile.
         if let Some(core) = unsafe { pointer.as_ref() }
             && core.id == id
             && !core.is_closed()
         {
-            return Some(look(core));
+            return pointer;
         }
         pointer = context.residents.get();
-        // SAFETY: each link of the list owns a reference to the core that it points to, and `look` does not change the list.
-        while let Some(core) = unsafe { pointer.as_ref() } {
-            if core.id == id {
-                return Some(look(core));
-            }
+        // SAFETY: each link of the list owns a reference unless it is null, and nothing changes the list meanwhile.
+        while let Some(core) = unsafe { pointer.as_ref() }
+            && core.id != id
+        {
             pointer = core.next_resident.get();
         }
-        None
+        pointer
+    })
+}
+
+/// One reference more.
+///
+/// # Safety
+/// The pointer is null, or a cell of this thread that got it from `Rc::into_raw` owns a reference to its core.
+unsafe fn share(pointer: *const Core) -> Option<Rc<Core>> {
+    (!pointer.is_null()).then(|| {
+        // SAFETY: as above, the core is alive; the new reference is counted before the `Rc` that owns it is made. Both are on the thread of
+        // the `Rc`.
+        unsafe {
+            Rc::increment_strong_count(pointer);
+            Rc::from_raw(pointer)
+        }
     })
 }
 

@@ -56,8 +56,10 @@ impl Drop for InFlight {
             }
         };
         if context::with_resident(self.id, land_here).is_none() {
-            let land_there = || {
-                land(&context::current());
+            // The loop that runs this is not always the current one: a task of it may have entered another.
+            let id = self.id;
+            let land_there = move || {
+                context::with_resident(id, land);
                 Ok(ControlFlow::Continue(()))
             };
             // A closed loop refuses: its clock has stopped.
