@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-/// What one read takes at most. All connections share one buffer of this size; an idle connection owns none.
+/// What one read takes at most, after which all others get their turn: a millisecond's work, and for lines that are not empty far less.
+/// All connections share one buffer of this size; an idle connection owns none.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
-
-/// How often a connection is read before the others get their turn, so that one that floods delays them by a millisecond at most.
-pub(crate) const READS_PER_TURN: usize = 4;
 
 /// Slices that one system call writes. More of them in one call do not make it cheaper per slice.
 pub(crate) const SLICES_PER_WRITE: usize = 64;

@@ -17,7 +17,7 @@ use tracing::debug;
 
 use super::lingering;
 use super::state::{Bell, End, Peer, Server};
-use crate::limits::{READS_PER_TURN, SEND_BUFFER_BYTES};
+use crate::limits::SEND_BUFFER_BYTES;
 
 /// Lets a connection in, or turns it away.
 pub(super) fn open(server: &Rc<Server>, stream: TcpStream, address: SocketAddr) {
@@ -77,7 +77,7 @@ impl Drop for DisconnectOnDrop {
     }
 }
 
-fn poll(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> Poll<End> {
+fn poll(server: &Server, peer: &Rc<Peer>, cx: &mut Context<'_>) -> Poll<End> {
     if let Some(end) = peer.end.get() {
         return Poll::Ready(end);
     }
@@ -96,20 +96,23 @@ fn poll(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> Poll<End> {
     Poll::Pending
 }
 
-/// Reads what there is, in so many steps that the others are not kept waiting.
-fn read(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> io::Result<()> {
+/// Reads once, and sees to it that it goes on when there may be more: after the others.
+fn read(server: &Server, peer: &Rc<Peer>, cx: &mut Context<'_>) -> io::Result<()> {
     let mut hub = server.hub.borrow_mut();
     let mut buffer = server.read_buffer.borrow_mut();
     let now = server.now();
-    for _ in 0..READS_PER_TURN {
-        if !hub.may_read(now, peer.id) {
-            return Ok(());
-        }
+    let mut has_read = false;
+    while hub.may_read(now, peer.id) {
         let Poll::Ready(ready) = peer.stream.poll_read_ready(cx) else {
             hub.read_dry(now, peer.id);
-            return Ok(());
+            break;
         };
         ready?;
+        if has_read {
+            hub.read_later(now, peer.id);
+            read_after_next_poll(server, peer);
+            break;
+        }
         let len = match peer.stream.try_read(&mut buffer) {
             // It was ready for nothing; the next step sees that.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
@@ -117,11 +120,18 @@ fn read(server: &Server, peer: &Peer, cx: &mut Context<'_>) -> io::Result<()> {
         };
         if len == 0 {
             hub.end_of_input(now, peer.id);
-            return Ok(());
+            break;
         }
         hub.receive(now, peer.id, &buffer[..len]);
+        has_read = true;
     }
-    hub.read_later(now, peer.id);
-    cx.waker().wake_by_ref();
     Ok(())
+}
+
+/// A task that woke itself would be back in the next round, dozens of times before the loop looks at anybody else. A deadline that has
+/// passed makes the next round begin with a poll.
+fn read_after_next_poll(server: &Server, peer: &Rc<Peer>) {
+    let peer = peer.clone();
+    let now = server.event_loop.now();
+    server.event_loop.call_at(now, move || peer.task.ring());
 }
