@@ -275,6 +275,21 @@ fn an_entered_loop_is_the_one_that_free_functions_mean_until_the_guard_is_droppe
 }
 
 #[test]
+fn guards_dropped_in_any_order_leave_the_newest_that_is_left_and_in_the_end_none() {
+    let loops = [manual().0, manual().0, manual().0];
+    // A handle is shown with the number of its loop.
+    let shown = |handle: LoopHandle| format!("{handle:?}");
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut guards = loops.each_ref().map(|event_loop| Some(event_loop.handle().enter()));
+        for dropped in order {
+            guards[dropped] = None;
+            let newest = guards.iter().rposition(Option::is_some).map(|index| loops[index].handle());
+            assert_eq!(LoopHandle::try_current().map(shown), newest.map(shown), "{order:?}, after {dropped}");
+        }
+    }
+}
+
+#[test]
 fn on_a_virtual_clock_a_wait_without_end_is_a_deadlock_that_lists_who_waits() {
     let (mut event_loop, ..) = jumping();
     let _task = event_loop.handle().spawn(pending::<()>()).named("stuck");

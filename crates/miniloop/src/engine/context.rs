@@ -1,10 +1,9 @@
 //! What this thread knows of loops: the one that runs, the task that is being polled, and the loops that live here.
 //!
 //! One context per thread, made of plain cells without a destructor, so that it costs a few loads and can be used at any time in the life
-//! of the thread. A cell that points to a core owns a reference to it; that is all there is to the safety of this file.
+//! of the thread. What a cell points to is owned, by the cell or by the entry that set it; that is all there is to the safety of this file.
 
 use std::cell::Cell;
-use std::marker::PhantomData;
 use std::rc::Rc;
 use std::task::{self, Poll};
 
@@ -13,8 +12,10 @@ use crate::engine::word::{LoopId, Word};
 use crate::mutant::{Mutant, is_broken};
 
 struct Context {
-    /// The loop that free functions mean: the running one, or the one entered last. Owns a reference unless null.
+    /// The loop that free functions mean: the running one, or the one entered last. The newest entry owns it; null without one.
     current: Cell<*const Core>,
+    /// The newest of the entries, each of which owns the one below.
+    entries: Cell<*mut Entry>,
     /// The head of the list of open loops of this thread, linked through `Core::next_resident`. Each link owns a reference unless null.
     residents: Cell<*const Core>,
     /// A loop is inside `run_*` on this thread.
@@ -27,6 +28,7 @@ thread_local! {
     static CONTEXT: Context = const {
         Context {
             current: Cell::new(std::ptr::null()),
+            entries: Cell::new(std::ptr::null_mut()),
             residents: Cell::new(std::ptr::null()),
             is_running: Cell::new(false),
             task: Cell::new(None),
@@ -48,19 +50,19 @@ pub(crate) fn current() -> Rc<Core> {
 
 pub(crate) fn try_current() -> Option<Rc<Core>> {
     let pointer = CONTEXT.with(|context| context.current.get());
-    // SAFETY: the cell owns a reference unless it is null.
+    // SAFETY: unless it is null, the newest entry owns a reference.
     unsafe { share(pointer) }
 }
 
 /// Looks at a loop of this thread, if it is one. `look` must neither run user code nor enter, leave, add or remove a loop.
 pub(crate) fn with_resident<R>(id: LoopId, look: impl FnOnce(&Core) -> R) -> Option<R> {
-    // SAFETY: the cell or link in which it was found owns a reference, and `look` changes neither.
+    // SAFETY: the entry or link that led to it owns a reference, and `look` changes neither.
     unsafe { find(id).as_ref() }.map(look)
 }
 
 /// A loop of this thread, if it is one: for a job that must mean the loop that runs it, whichever one its tasks have entered.
 pub(crate) fn resident(id: LoopId) -> Option<Rc<Core>> {
-    // SAFETY: the cell or link in which it was found owns a reference.
+    // SAFETY: the entry or link that led to it owns a reference.
     unsafe { share(find(id)) }
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn resident(id: LoopId) -> Option<Rc<Core>> {
 fn find(id: LoopId) -> *const Core {
     CONTEXT.with(|context| {
         let mut pointer = context.current.get();
-        // SAFETY: the cell owns a reference unless it is null, and nothing changes it meanwhile.
+        // SAFETY: unless it is null, the newest entry owns a reference, and nothing changes that meanwhile.
         if let Some(core) = unsafe { pointer.as_ref() }
             && core.id == id
             && !core.is_closed()
@@ -89,7 +91,7 @@ fn find(id: LoopId) -> *const Core {
 /// One reference more.
 ///
 /// # Safety
-/// The pointer is null, or a cell of this thread that got it from `Rc::into_raw` owns a reference to its core.
+/// The pointer is null, or it came from `Rc::into_raw` or `Rc::as_ptr` and something on this thread owns a reference to its core.
 unsafe fn share(pointer: *const Core) -> Option<Rc<Core>> {
     (!pointer.is_null()).then(|| {
         // SAFETY: as above, the core is alive; the new reference is counted before the `Rc` that owns it is made. Both are on the thread of
@@ -123,28 +125,49 @@ pub(crate) fn remove_resident(core: &Rc<Core>) {
     });
 }
 
-/// Makes a loop the current one of this thread while the guard lives.
+/// Makes a loop the current one of this thread while the guard lives, but for the time of those entered later. Guards may be dropped in any
+/// order: an entry that has been left goes when nothing stands above it any more.
 #[derive(Debug)]
-pub(crate) struct Entered {
-    /// What was current before. Owns a reference unless null.
-    previous: *const Core,
-    _on_this_thread: PhantomData<*const ()>,
+pub(crate) struct Entered(*const Entry);
+
+struct Entry {
+    core: Rc<Core>,
+    is_left: Cell<bool>,
+    below: *mut Entry,
 }
 
 pub(crate) fn enter(core: &Rc<Core>) -> Entered {
-    let previous = CONTEXT.with(|context| context.current.replace(Rc::into_raw(core.clone())));
-    Entered { previous, _on_this_thread: PhantomData }
+    CONTEXT.with(|context| {
+        let entry = Box::into_raw(Box::new(Entry { core: core.clone(), is_left: Cell::new(false), below: context.entries.get() }));
+        context.entries.set(entry);
+        context.current.set(Rc::as_ptr(core));
+        Entered(entry)
+    })
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let left = CONTEXT.with(|context| context.current.replace(self.previous));
-        if !left.is_null() {
-            // SAFETY: whatever the cell pointed to came from `Rc::into_raw` in `enter`, and the cell has just given up the reference that
-            // it owned. Guards that are dropped out of order exchange their references, so each is still given up once.
-            drop(unsafe { Rc::from_raw(left) });
+        // SAFETY: an entry is freed once it has been left, and this is its only guard.
+        unsafe { (*self.0).is_left.set(true) };
+        while let Some(left) = take_left() {
+            drop(left);
         }
     }
+}
+
+/// Takes the newest entry off, if its guard has been dropped.
+fn take_left() -> Option<Box<Entry>> {
+    CONTEXT.with(|context| {
+        let newest = context.entries.get();
+        // SAFETY: the cell owns the entry unless it is null.
+        let entry = unsafe { newest.as_ref() }.filter(|entry| entry.is_left.get())?;
+        context.entries.set(entry.below);
+        // SAFETY: each entry owns the one below unless it is null.
+        let below = unsafe { entry.below.as_ref() };
+        context.current.set(below.map_or(std::ptr::null(), |below| Rc::as_ptr(&below.core)));
+        // SAFETY: it came from `Box::into_raw` in `enter`, the cell has just given it up, and its guard is gone.
+        Some(unsafe { Box::from_raw(newest) })
+    })
 }
 
 /// Marks this thread as running a loop. False when it does so already.
