@@ -30,6 +30,7 @@ use miniloop::net::TcpListener;
 use miniloop::{Abandoned, Promise, promise};
 use relay_core::Hub;
 use relay_core::limits::FLUSH_TIMEOUT;
+use tracing::debug;
 
 use self::state::Server;
 pub use self::stop::Stop;
@@ -89,6 +90,7 @@ impl Running {
             finished.await;
         }
         let _ = miniloop::timeout(deadline - miniloop::now(), self.server.delivered()).await;
+        debug!(counters = ?self.server.hub.borrow().counters(), "what it has counted");
         self.server.storage_failure.take().map_or(stop, Stop::Storage)
     }
 
