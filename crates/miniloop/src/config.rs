@@ -13,6 +13,13 @@ pub(crate) const OPS_PER_POLL: u32 = 64;
 /// How long [`run`](crate::run) waits at the end for cancelled tasks.
 pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
+/// How many turns a shutdown takes at most. Each ends all the tasks that it finds, so only destructors that spawn need more than a few, and
+/// on a virtual clock, which stands still meanwhile, nothing else would end those.
+pub(crate) const SHUTDOWN_TURNS: usize = 1_000;
+
+/// How many parents a report names. With all of them, the reports of deeply nested tasks would cost the square of the depth.
+pub(crate) const PARENTS_PER_REPORT: usize = 16;
+
 /// Below this size a timer queue is never searched for cancelled entries: there is nothing to gain.
 pub(crate) const TIMERS_PURGED_FROM_LEN: usize = 64;
 

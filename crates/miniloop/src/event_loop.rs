@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::{JOBS_PER_POLL, SHUTDOWN_GRACE};
+use crate::config::{JOBS_PER_POLL, SHUTDOWN_GRACE, SHUTDOWN_TURNS};
 use crate::doorbell::Doorbell;
 use crate::driver::Driver;
 use crate::engine::close;
@@ -192,8 +192,8 @@ impl EventLoop {
         self.core.next_deadline().map(|deadline| deadline - self.core.now())
     }
 
-    /// Cancels all tasks, newest first, and turns the loop until they have ended, for at most `grace`. Tasks that are spawned meanwhile are
-    /// cancelled too. Callbacks and timers stay.
+    /// Cancels all tasks, newest first, and turns the loop until they have ended, for at most `grace` and
+    /// 1,000 turns. Tasks that are spawned meanwhile are cancelled too. Callbacks and timers stay.
     ///
     /// # Errors
     /// As [`run_forever`](EventLoop::run_forever).
@@ -201,7 +201,10 @@ impl EventLoop {
         let core = &self.core;
         let _running = Running::start(core)?;
         let deadline = core.now() + grace;
-        while core.tasks_alive.get() > 0 {
+        for _ in 0..SHUTDOWN_TURNS {
+            if core.tasks_alive.get() == 0 {
+                break;
+            }
             for (word, task) in close::newest_first(core) {
                 task.request_cancel();
                 core.schedule(word);

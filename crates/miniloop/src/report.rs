@@ -91,7 +91,7 @@ impl Report {
         self.place
     }
 
-    /// The tasks that spawned the failed one and were still alive, its own parent first.
+    /// The tasks that spawned the failed one and were still alive, its own parent first; the nearest 16.
     pub fn parents(&self) -> &[String] {
         &self.parents
     }

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::panic_any;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, Report, ReportKind, promise, sleep, spawn, yield_now};
@@ -166,6 +167,26 @@ fn a_report_says_where_it_was_made_and_by_whom_it_was_spawned_c071() {
         })
         .unwrap();
     assert_eq!(trace.take(), ["task `pump` by [\"task `session`\", \"task `server`\"]", "task `late pump` by [\"task `server`\"]"]);
+}
+
+#[test]
+fn a_report_names_the_nearest_parents_only() {
+    fn nest(depth: usize) -> Pin<Box<dyn Future<Output = Result<(), &'static str>>>> {
+        Box::pin(async move {
+            if depth == 0 {
+                return Err("failed");
+            }
+            spawn(nest(depth - 1)).named(format!("{}", depth - 1)).detach();
+            pending().await
+        })
+    }
+    let (mut event_loop, _, trace) = manual();
+    let handle = event_loop.handle();
+    let parents = trace.clone();
+    handle.on_error(move |report| report.parents().iter().for_each(|parent| parents.note(parent)));
+    handle.spawn(nest(100)).named("100").detach();
+    run_dry(&mut event_loop);
+    assert_eq!(trace.take(), (1..=16).map(|depth| format!("task `{depth}`")).collect::<Vec<_>>());
 }
 
 #[test]

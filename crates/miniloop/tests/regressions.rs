@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -16,9 +16,9 @@ use std::thread;
 use std::time::Duration;
 
 use miniloop::thread::Worker;
-use miniloop::{Abandoned, EventLoop, promise, sleep, sock_recv, sock_sendall, timeout};
+use miniloop::{Abandoned, EventLoop, LoopHandle, promise, sleep, sock_recv, sock_sendall, timeout};
 
-use support::{jumping, manual, ms, on_another_thread, run_dry, trace_reports, wait_once};
+use support::{jumping, manual, ms, on_another_thread, on_drop, run_dry, trace_reports, wait_once};
 
 #[test]
 fn threads_that_send_without_end_do_not_keep_a_loop_from_returning() {
@@ -376,4 +376,29 @@ fn send_that_a_call_has_landed(event_loop: &EventLoop) {
     drop(unread);
     go.send(()).unwrap();
     // Dropping the worker waits for its thread.
+}
+
+#[test]
+fn a_shutdown_ends_on_a_virtual_clock_though_destructors_spawn_again_and_again() {
+    fn spawn_again(handle: LoopHandle, goes_on: Rc<Cell<bool>>) {
+        let again = on_drop({
+            let handle = handle.clone();
+            move || {
+                if goes_on.get() {
+                    spawn_again(handle, goes_on);
+                }
+            }
+        });
+        let body = async move {
+            let _again = again;
+            pending::<()>().await;
+        };
+        handle.spawn(body).detach();
+    }
+    for (mut event_loop, ..) in [manual(), jumping()] {
+        let goes_on = Rc::new(Cell::new(true));
+        spawn_again(event_loop.handle(), goes_on.clone());
+        event_loop.shutdown(ms(1)).unwrap();
+        goes_on.set(false);
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
 use crate::clock::Clock;
-use crate::config::OPS_PER_POLL;
+use crate::config::{OPS_PER_POLL, PARENTS_PER_REPORT};
 use crate::driver::Driver;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, Slot};
@@ -279,12 +279,12 @@ impl Core {
         }
     }
 
-    /// The names of the tasks above this one that are still alive, nearest first.
+    /// The names of the tasks above this one that are still alive, nearest first, as many as a report has room for.
     pub(crate) fn parents_of(&self, word: Word) -> Vec<String> {
         let task_of =
             |word: Word| self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None }).flatten();
         let parent_of = |word: Word| task_of(word).and_then(|task| task.parent());
-        let ancestors = std::iter::successors(parent_of(word), |word| parent_of(*word));
+        let ancestors = std::iter::successors(parent_of(word), |word| parent_of(*word)).take(PARENTS_PER_REPORT);
         ancestors.filter_map(|word| task_of(word).map(|task| format!("task `{}`", task.name()))).collect()
     }
 
