@@ -15,7 +15,8 @@ pub enum LoopError {
     AlreadyRunning,
     /// [`LoopHandle::stop`](crate::LoopHandle::stop) was called before the future given to `run_until_complete` was done.
     Stopped,
-    /// On a virtual clock: nothing is left that could ever happen. The text lists the tasks that wait.
+    /// On a virtual clock: nothing is left that could happen, unless somebody moves the clock. The text says who waits, and on a manual
+    /// clock with timers how far away the next deadline is.
     Deadlock(String),
     /// The error handler returned `Break` for this report.
     Failed(Box<Report>),
@@ -31,7 +32,7 @@ impl fmt::Display for LoopError {
                 "an event loop is already running on this thread; await the future, or spawn it, instead of running a loop inside a loop",
             ),
             LoopError::Stopped => f.write_str("the event loop was stopped before the future was done"),
-            LoopError::Deadlock(dump) => write!(f, "nothing is left that could happen on the virtual clock; waiting:{dump}"),
+            LoopError::Deadlock(dump) => write!(f, "nothing is left that could happen on the virtual clock{dump}"),
             LoopError::Failed(report) => write!(f, "the error handler stopped the event loop: {report}"),
             LoopError::Io(error) => write!(f, "the event loop cannot wait for events: {error}"),
         }

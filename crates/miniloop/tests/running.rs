@@ -299,6 +299,27 @@ fn on_a_virtual_clock_a_wait_without_end_is_a_deadlock_that_lists_who_waits() {
 }
 
 #[test]
+fn a_deadlock_says_who_waits_and_how_to_go_on() {
+    #[track_caller]
+    fn check(error: LoopError, expected: &str) {
+        let text = error.to_string();
+        // Whatever the numbers of the lines.
+        let without_lines: String =
+            text.split(&format!("{}:", file!())).map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':')).collect();
+        assert_eq!(without_lines, format!("nothing is left that could happen on the virtual clock{expected}"), "{text}");
+    }
+    let main = "waiting:\n  the future given to `run_until_complete` at ";
+    let (mut event_loop, ..) = jumping();
+    check(event_loop.run_forever().unwrap_err(), "; no task waits");
+    check(event_loop.run_until_complete(pending::<()>()).unwrap_err(), &format!("; {main}"));
+    let _task = event_loop.handle().spawn(pending::<()>()).named("stuck");
+    check(event_loop.run_until_complete(pending::<()>()).unwrap_err(), &format!("; {main}\n  task `stuck`, spawned at "));
+    let (mut event_loop, ..) = manual();
+    let advice = " until it is moved: the next deadline is 5ms away, `VirtualClock::advance` leads there; ";
+    check(event_loop.run_until_complete(async { sleep(ms(5)).await }).unwrap_err(), &format!("{advice}{main}"));
+}
+
+#[test]
 fn a_manual_clock_is_not_waited_for_by_a_turn_by_hand() {
     let clock = VirtualClock::manual();
     let mut event_loop = EventLoop::builder().clock(&clock).build().unwrap();

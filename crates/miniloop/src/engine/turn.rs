@@ -133,19 +133,26 @@ fn poll_idle_virtual(core: &Rc<Core>, clock: &VirtualClock, wait: Wait) -> Resul
             collect(core, Some(Duration::ZERO))
         }
         _ if wait == Wait::Turn => Ok(()),
-        _ => Err(LoopError::Deadlock(waiting_tasks(core))),
+        deadline => Err(LoopError::Deadlock(describe_deadlock(core, deadline.map(|deadline| deadline - clock.now())))),
     }
 }
 
-/// One line for each task that waits for something that will not happen.
-fn waiting_tasks(core: &Core) -> String {
-    let mut tasks = core.select(|job| if let Job::Task(task) = job { Some((task.number(), task.name())) } else { None });
-    tasks.sort_by_key(|(_, (number, _))| *number);
-    let line = |word, name| match core.with_slot(word, |slot| slot.place) {
-        Some(place) => format!("\n  task `{name}`, spawned at {place}"),
+/// What a user needs to know of a loop in which nothing can happen any more: how to go on, and a line for everybody who waits.
+fn describe_deadlock(core: &Core, next_timer: Option<Duration>) -> String {
+    let advice = match next_timer {
+        Some(delay) => format!(" until it is moved: the next deadline is {delay:?} away, `VirtualClock::advance` leads there"),
         None => String::new(),
     };
-    tasks.into_iter().map(|(word, (_, name))| line(word, name)).collect()
+    // The main future, if there is one, comes first.
+    let mut waiting = core.select(|job| match job {
+        Job::Main => Some((None, "the future given to `run_until_complete`".to_owned())),
+        Job::Task(task) => Some((Some(task.number()), format!("task `{}`, spawned", task.name()))),
+        _ => None,
+    });
+    waiting.sort_by_key(|(_, (number, _))| *number);
+    let line = |word, who| core.with_slot(word, |slot| format!("\n  {who} at {}", slot.place)).unwrap_or_default();
+    let lines: String = waiting.into_iter().map(|(word, (_, who))| line(word, who)).collect();
+    if lines.is_empty() { format!("{advice}; no task waits") } else { format!("{advice}; waiting:{lines}") }
 }
 
 /// Steps 2 and 3 of a turn.
