@@ -1,8 +1,8 @@
 //! Input of one connection that was not parsed yet: an unfinished line, or, while the connection is paused, whole lines too.
 //!
-//! It is parsed in steps, and a client can make them tiny: it takes a hundred bytes of its answers, or may send one message more. So what was
-//! parsed is only marked, and moved away when it is half of all: each byte is moved about once, not 64 KiB for each step. Knows no lines.
-//! Next: `reply.rs`.
+//! It is parsed in steps, and a client can make them tiny: it takes a hundred bytes of its answers, or may send one message more. So what
+//! was parsed is only marked, and moved away when it is half of all: each byte is moved about once, not 64 KiB for each step. Knows no
+//! lines. Next: `reply.rs`.
 
 use alloc::vec::Vec;
 

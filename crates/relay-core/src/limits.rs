@@ -26,9 +26,10 @@ pub const WAITING_ANSWERS_MAX: usize = 64;
 /// What may be queued for a client beyond what the kernel took. A client beyond it does not read, and is cut.
 pub const OUTBOX_MAX_BYTES: usize = 256 * 1024;
 
-/// With more than this queued for it, a client's requests wait: their answers would only make the queue longer. The answers to messages that
-/// the storage refused count here and not toward [`OUTBOX_MAX_BYTES`] and [`BEHIND_MAX_BYTES`]: they are as many as were accepted before, keep
-/// no memory, and cut nobody.
+/// With more than this queued for it, a client's requests wait: their answers would only make the queue longer.
+///
+/// The answers to messages that the storage refused count here, and not toward [`OUTBOX_MAX_BYTES`] and [`BEHIND_MAX_BYTES`]: they are as
+/// many as were accepted before, keep no memory, and cut nobody.
 pub const OUTBOX_PAUSE_BYTES: usize = OUTBOX_MAX_BYTES / 2;
 
 /// How much of one buffer is released to a member at a time. Only this much of it counts toward [`OUTBOX_MAX_BYTES`], the rest is shared

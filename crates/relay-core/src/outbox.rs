@@ -2,8 +2,8 @@
 //!
 //! A message costs a member one entry per commit, however many messages that commit holds, and as many refusals in a row cost one, too.
 //! Three sums are kept: everything that is queued; the part that counts toward the client's limit, which is at most the last
-//! [`RELEASE_BYTES`] of each buffer (see there); and the repeated part, which keeps no memory. Knows nothing of the limits that the sums are
-//! for, nor of the kernel. Next: `tail.rs`.
+//! [`RELEASE_BYTES`] of each buffer (see there); and the repeated part, which keeps no memory. Knows nothing of the limits that the sums
+//! are for, nor of the kernel. Next: `tail.rs`.
 
 use alloc::{collections::VecDeque, rc::Rc, vec::Vec};
 use core::iter;
