@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::engine::context::Home;
 use crate::mutant::{Mutant, is_broken};
-use crate::wait_queue::{Key, WaitQueue};
+use crate::wait_queue::{Key, WaitQueue, exchange};
 
 pub(crate) struct Completion<R> {
     state: RefCell<State<R>>,
@@ -87,16 +87,16 @@ impl<R> Completion<R> {
         }
         assert!(self.is_pending(), "this {what} was polled after it had given its value");
         self.home.check(what);
-        drop(self.register_sole(cx.waker()));
+        self.register_sole(cx.waker());
         Poll::Pending
     }
 
-    /// Wakes `waker` on completion, in the place of the sole reader. Returns the waker that stood there.
-    pub(crate) fn register_sole(&self, waker: &Waker) -> Option<Waker> {
-        match &mut *self.state.borrow_mut() {
-            State::Pending(Readers::Sole(Some(present))) if present.will_wake(waker) => None,
-            State::Pending(Readers::Sole(present)) => present.replace(waker.clone()),
-            _ => None,
+    /// Wakes `waker` on completion, in the place of the sole reader.
+    pub(crate) fn register_sole(&self, waker: &Waker) {
+        // Cloned before the borrow, and what it displaces is dropped after: both may be foreign code.
+        let mut waker = waker.clone();
+        if let State::Pending(Readers::Sole(place)) = &mut *self.state.borrow_mut() {
+            exchange(place, &mut waker);
         }
     }
 
@@ -118,7 +118,7 @@ impl<R> Completion<R> {
             return Poll::Ready(value);
         }
         self.home.check(what);
-        drop(self.register_shared(key, cx.waker()));
+        self.register_shared(key, cx.waker());
         Poll::Pending
     }
 
@@ -133,16 +133,15 @@ impl<R> Completion<R> {
         }
     }
 
-    /// Wakes `waker` on completion, behind those who wait already. Returns the waker that `key` had registered before.
-    pub(crate) fn register_shared(&self, key: &mut Option<Key>, waker: &Waker) -> Option<Waker> {
-        match &mut *self.state.borrow_mut() {
-            State::Pending(Readers::Many(queue)) => {
-                if is_broken(Mutant::WaiterLosesItsPlace) {
-                    drop(key.take().and_then(|key| queue.remove(key)));
-                }
-                queue.register(key, waker)
+    /// Wakes `waker` on completion, behind those who wait already.
+    pub(crate) fn register_shared(&self, key: &mut Option<Key>, waker: &Waker) {
+        // As above.
+        let mut waker = waker.clone();
+        if let State::Pending(Readers::Many(queue)) = &mut *self.state.borrow_mut() {
+            if is_broken(Mutant::WaiterLosesItsPlace) {
+                drop(key.take().and_then(|key| queue.remove(key)));
             }
-            _ => None,
+            queue.register(key, &mut waker);
         }
     }
 

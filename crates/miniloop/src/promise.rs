@@ -174,7 +174,7 @@ impl<T: 'static, E: 'static> Promise<T, E> {
             result.map_or(Ok(std::ops::ControlFlow::Continue(())), |result| callback(result).into_flow())
         };
         let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::Once(Box::new(take)));
-        drop(state.completion.register_sole(&waker::of(word)));
+        state.completion.register_sole(&waker::of(word));
         if !state.completion.is_pending() {
             core.schedule(word);
         }

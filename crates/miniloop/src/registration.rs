@@ -79,11 +79,11 @@ impl Registration {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        let replaced = self.core.driver().map(|mut driver| match place {
-            Place::Alone => driver.wait_alone(self.id, direction, cx.waker()),
-            Place::InLine(key) => driver.wait_in_line(self.id, direction, key, cx.waker()),
+        let mut waker = cx.waker().clone();
+        self.core.driver().map(|mut driver| match place {
+            Place::Alone => driver.wait_alone(self.id, direction, &mut waker),
+            Place::InLine(key) => driver.wait_in_line(self.id, direction, key, &mut waker),
         })?;
-        drop(replaced);
         Poll::Pending
     }
 

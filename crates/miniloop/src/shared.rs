@@ -64,7 +64,7 @@ impl<R: 'static> Shared<R> {
         let core = context::current();
         let mut reader = self.clone();
         let word = core.admit(core.must_accept_work(), Location::caller(), |word| {
-            drop(reader.source.completion().register_shared(&mut reader.key, &waker::of(word)));
+            reader.source.completion().register_shared(&mut reader.key, &waker::of(word));
             Job::Once(Box::new(move || {
                 let value = reader.source.completion().shared_value();
                 value.map_or(Ok(std::ops::ControlFlow::Continue(())), |value| callback(value).into_flow())

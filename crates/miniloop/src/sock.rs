@@ -155,8 +155,8 @@ impl<'a, R, F: FnMut() -> io::Result<Option<R>>> SockFuture<'a, F> {
 
     fn wait(&mut self, cx: &Context<'_>) -> Poll<io::Result<R>> {
         let wait = self.wait.get_or_insert_with(|| Wait { core: context::current(), place: None });
-        let replaced = wait.core.driver()?.wait_foreign(self.fd, self.direction, &mut wait.place, cx.waker())?;
-        drop(replaced);
+        let mut waker = cx.waker().clone();
+        wait.core.driver()?.wait_foreign(self.fd, self.direction, &mut wait.place, &mut waker)?;
         Poll::Pending
     }
 }

@@ -182,7 +182,7 @@ impl<T: 'static> Task<T> {
         };
         let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::Once(Box::new(take)));
         if let Some(cell) = cell {
-            drop(cell.completion().register_sole(&waker::of(word)));
+            cell.completion().register_sole(&waker::of(word));
             if !cell.completion().is_pending() {
                 core.schedule(word);
             }

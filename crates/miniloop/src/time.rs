@@ -156,13 +156,16 @@ impl Future for Sleep {
                 Poll::Pending
             }
             State::Waiting(word) => {
-                let replaced = self.core.with_slot(word, |slot| match &mut slot.job {
-                    Job::Deadline(waker) if !waker.will_wake(cx.waker()) => Some(std::mem::replace(waker, cx.waker().clone())),
-                    _ => None,
+                // Cloned before the slot is borrowed, and what stood there is dropped after.
+                let mut waker = cx.waker().clone();
+                let is_armed = self.core.with_slot(word, |slot| {
+                    if let Job::Deadline(present) = &mut slot.job {
+                        std::mem::swap(present, &mut waker);
+                    }
                 });
                 // A loop that has been closed has dropped its timers; their time has not come by that.
                 let is_dropped = || self.core.is_closed() && self.deadline.is_some_and(|deadline| self.core.now() < deadline);
-                if replaced.is_some() || is_dropped() {
+                if is_armed.is_some() || is_dropped() {
                     return Poll::Pending;
                 }
                 self.state = State::Done;

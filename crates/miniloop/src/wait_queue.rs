@@ -1,14 +1,15 @@
 //! Who waits for one thing, first come first served.
 //!
 //! Every `&self` method that waits (a read on a shared stream, a shared promise) puts its task's waker here. The queue must not know what
-//! is waited for, and it never wakes: cloned and dropped wakers may run foreign code, so they are handed to the owner, who wakes once its
-//! own borrow has ended.
+//! is waited for, and it never clones, wakes or drops a waker: that may run foreign code, so it is left to the owner, before and after its
+//! own borrow.
 //!
 //! Cost: every operation is O(1) except [`WaitQueue::take_all`]; 32 bytes a waiter. A queue that never had a waiter owns no allocation, an
 //! emptied one keeps at most [`NODES_KEPT`] nodes, so a connection that waits again and again does not allocate again and again.
 //!
 //! Next: `driver/mod.rs`, which has one queue per source and direction.
 
+use std::mem;
 use std::task::Waker;
 
 /// A first-in, first-out queue of wakers whose entries can leave from the middle.
@@ -46,16 +47,14 @@ impl WaitQueue {
 
     /// Queues the waiter that `key` remembers, at the end. One that still waits keeps its place and only changes its waker (O8).
     ///
-    /// Returns the waker that was replaced, for the caller to drop outside its borrow.
-    #[must_use = "drop a replaced waker after the borrow that guards the queue: its destructor may be foreign code"]
-    pub(crate) fn register(&mut self, key: &mut Option<Key>, waker: &Waker) -> Option<Waker> {
+    /// `waker` is exchanged for what the caller has to drop after the borrow that guards the queue.
+    pub(crate) fn register(&mut self, key: &mut Option<Key>, waker: &mut Waker) {
         if let Some(key) = *key
             && let Some(present) = self.waiting(key)
         {
-            return if present.will_wake(waker) { None } else { Some(std::mem::replace(present, waker.clone())) };
+            return mem::swap(present, waker);
         }
-        *key = Some(self.push(waker.clone()));
-        None
+        *key = Some(self.push(take(waker)));
     }
 
     /// Takes one waiter out, wherever it stands. `None` if it has left already.
@@ -137,6 +136,19 @@ impl WaitQueue {
     }
 }
 
+/// Puts a waker into a place for one. It is exchanged for what the caller has to drop, as by [`WaitQueue::register`].
+pub(crate) fn exchange(place: &mut Option<Waker>, waker: &mut Waker) {
+    match place {
+        Some(present) => mem::swap(present, waker),
+        None => *place = Some(take(waker)),
+    }
+}
+
+/// Leaves a waker that is nothing.
+fn take(waker: &mut Waker) -> Waker {
+    mem::replace(waker, Waker::noop().clone())
+}
+
 struct Node {
     /// `Some` while the node is in the queue.
     waker: Option<Waker>,
@@ -170,7 +182,7 @@ mod tests {
                     queue.take_all(&mut woken);
                     woken.into_iter().for_each(Waker::wake);
                 }
-                ("+", _) => drop(queue.register(&mut keys[slot], &log.waker(name))),
+                ("+", _) => queue.register(&mut keys[slot], &mut log.waker(name)),
                 _ => drop(keys[slot].and_then(|key| queue.remove(key))),
             }
         }
@@ -209,15 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn polling_again_with_another_waker_replaces_it_and_returns_the_old_one() {
+    fn polling_again_with_another_waker_exchanges_it_for_the_old_one() {
         let mut queue = WaitQueue::new();
         let mut key = None;
-        assert!(queue.register(&mut key, Waker::noop()).is_none());
-        assert!(queue.register(&mut key, Waker::noop()).is_none(), "the same waker is not cloned again");
-        let other = WakeLog::default().waker("x");
-        let replaced = queue.register(&mut key, &other).expect("the waker changed");
-        assert!(replaced.will_wake(Waker::noop()));
-        assert!(queue.take_first().is_some_and(|waker| waker.will_wake(&other)));
+        let [first, second] = ["a", "b"].map(|name| WakeLog::default().waker(name));
+        let mut waker = first.clone();
+        queue.register(&mut key, &mut waker);
+        assert!(!waker.will_wake(&first));
+        waker = second.clone();
+        queue.register(&mut key, &mut waker);
+        assert!(waker.will_wake(&first));
+        assert!(queue.take_first().is_some_and(|waker| waker.will_wake(&second)));
     }
 
     #[test]
@@ -225,16 +239,16 @@ mod tests {
         let mut queue = WaitQueue::new();
         assert_eq!(queue.nodes.capacity(), 0, "an unused queue owns no allocation");
         let mut stays = None;
-        drop(queue.register(&mut stays, Waker::noop()));
+        queue.register(&mut stays, &mut Waker::noop().clone());
         for _ in 0..1_000 {
             let mut key = None;
-            drop(queue.register(&mut key, Waker::noop()));
+            queue.register(&mut key, &mut Waker::noop().clone());
             drop(queue.remove(key.expect("just registered")));
         }
         assert!(queue.nodes.len() <= 2, "{} nodes for one waiter", queue.nodes.len());
 
         let mut keys = [None; 100];
-        keys.iter_mut().for_each(|key| drop(queue.register(key, Waker::noop())));
+        keys.iter_mut().for_each(|key| queue.register(key, &mut Waker::noop().clone()));
         queue.take_all(&mut Vec::new());
         assert!(queue.nodes.capacity() <= NODES_KEPT, "an emptied queue gives its memory back");
     }

@@ -2,8 +2,8 @@
 //!
 //! It deals in descriptors, timeouts and [`Waker`]s, and must not know tasks, timers or the queue. It never wakes: a wait collects the
 //! wakers of what happened, in the order in which it happened, and its owner wakes them once the driver is free again, because a waker is
-//! foreign code that may come back here. For the same reason wakers that are no longer needed are returned, to be dropped outside the
-//! borrow.
+//! foreign code that may come back here. For the same reason it is given wakers that have been cloned, and hands back those that are no
+//! longer needed, to be dropped outside the borrow.
 //!
 //! Cost: one system call a wait, one to register an I/O object and one to forget it; none for its reads and writes beyond their own. A
 //! foreign descriptor costs one more for each change of what is waited for. Memory: about 200 bytes a descriptor and 3 KiB a driver.
@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(crate) use self::source::{Direction, Kind};
 
 use self::epoll::Epoll;
-use self::source::{Foreign, Owned, OwnedSide, Source, replace_waker};
+use self::source::{Foreign, Owned, OwnedSide, Source};
 use crate::slots::{self, Slots};
 use crate::wait_queue;
 
@@ -153,22 +153,19 @@ impl Driver {
         }
     }
 
-    /// The caller of a `poll_*` function waits. It takes the place of the one before.
-    #[must_use = "drop it after the borrow of the driver"]
-    pub(crate) fn wait_alone(&mut self, id: SourceId, direction: Direction, waker: &Waker) -> Option<Waker> {
-        replace_waker(&mut self.owned_side(id, direction)?.poller, waker)
+    /// The caller of a `poll_*` function waits. It takes the place of the one before. `waker` is exchanged for what is to be dropped after
+    /// the borrow of the driver, here and below.
+    pub(crate) fn wait_alone(&mut self, id: SourceId, direction: Direction, waker: &mut Waker) {
+        if let Some(side) = self.owned_side(id, direction) {
+            wait_queue::exchange(&mut side.poller, waker);
+        }
     }
 
     /// The caller of a `&self` method waits, behind those who came before. `key` keeps its place.
-    #[must_use = "drop it after the borrow of the driver"]
-    pub(crate) fn wait_in_line(
-        &mut self,
-        id: SourceId,
-        direction: Direction,
-        key: &mut Option<wait_queue::Key>,
-        waker: &Waker,
-    ) -> Option<Waker> {
-        self.owned_side(id, direction)?.waiters.register(key, waker)
+    pub(crate) fn wait_in_line(&mut self, id: SourceId, direction: Direction, key: &mut Option<wait_queue::Key>, waker: &mut Waker) {
+        if let Some(side) = self.owned_side(id, direction) {
+            side.waiters.register(key, waker);
+        }
     }
 
     /// The caller of a `&self` method no longer waits.
@@ -204,7 +201,7 @@ impl Driver {
         waker
     }
 
-    /// A `sock_*` call waits for one event, behind those who came before. `wait` keeps its place. Returns the waker that it replaced.
+    /// A `sock_*` call waits for one event, behind those who came before. `wait` keeps its place.
     ///
     /// # Errors
     /// As for [`Driver::set_callback`].
@@ -213,17 +210,19 @@ impl Driver {
         fd: BorrowedFd<'_>,
         direction: Direction,
         wait: &mut Option<ForeignWait>,
-        waker: &Waker,
-    ) -> io::Result<Option<Waker>> {
+        waker: &mut Waker,
+    ) -> io::Result<()> {
         let still_waiting = wait.filter(|wait| self.is_waiting(*wait));
         let id = match still_waiting {
             Some(wait) => wait.source,
             None => self.watch(fd, direction)?,
         };
         let mut key = still_waiting.map(|wait| wait.key);
-        let replaced = self.foreign(id).and_then(|foreign| foreign.side_mut(direction).waiters.register(&mut key, waker));
+        if let Some(foreign) = self.foreign(id) {
+            foreign.side_mut(direction).waiters.register(&mut key, waker);
+        }
         *wait = key.map(|key| ForeignWait { source: id, direction, key });
-        Ok(replaced)
+        Ok(())
     }
 
     /// Whether no event has come since [`Driver::wait_foreign`].

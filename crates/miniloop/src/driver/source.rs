@@ -7,7 +7,6 @@
 //!
 //! Next: `epoll.rs` produces the [`Readiness`], `mod.rs` keeps the table of sources.
 
-use std::mem;
 use std::os::fd::RawFd;
 use std::task::Waker;
 
@@ -133,7 +132,7 @@ pub(super) struct Foreign {
 }
 
 pub(super) struct ForeignSide {
-    /// Woken at every event until it is removed: `add_reader`, `add_writer`.
+    /// Woken at every event until it is removed: `add_reader`, `add_writer`. A waker of this crate, so that cloning it is no foreign code.
     pub(super) callback: Option<Waker>,
     /// Woken once: the `sock_*` functions.
     pub(super) waiters: WaitQueue,
@@ -180,18 +179,6 @@ impl Foreign {
 pub(super) enum Source {
     Owned(Owned),
     Foreign(Foreign),
-}
-
-/// Puts a waker into a place that holds one; returns the one that it displaced.
-pub(super) fn replace_waker(place: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
-    match place {
-        Some(present) if present.will_wake(waker) => None,
-        Some(present) => Some(mem::replace(present, waker.clone())),
-        None => {
-            *place = Some(waker.clone());
-            None
-        }
-    }
 }
 
 /// In this order one event wakes: a request that has come is seen before there is room for the answer.

@@ -82,10 +82,10 @@ fn an_event_wakes_all_waiters_of_its_direction_once_in_order() {
     bench.poll(); // the first event says that there is room to write
     let mut keys = [None; 3];
     for (direction, key, name) in [(R, 0, "a"), (R, 1, "b"), (R, 0, "A"), (W, 2, "w")] {
-        drop(bench.driver.wait_in_line(id, direction, &mut keys[key], &bench.log.waker(name)));
+        bench.driver.wait_in_line(id, direction, &mut keys[key], &mut bench.log.waker(name));
     }
-    drop(bench.driver.wait_alone(id, R, &bench.log.waker("p")));
-    drop(bench.driver.wait_alone(id, R, &bench.log.waker("P")));
+    bench.driver.wait_alone(id, R, &mut bench.log.waker("p"));
+    bench.driver.wait_alone(id, R, &mut bench.log.waker("P"));
 
     assert_eq!(bench.poll(), "");
     theirs.write_all(b"x").unwrap();
@@ -138,8 +138,8 @@ fn a_broken_descriptor_wakes_both_directions() {
     let mut bench = Bench::new();
     let id = bench.register(&writer);
     bench.poll();
-    drop(bench.driver.wait_alone(id, R, &bench.log.waker("r")));
-    drop(bench.driver.wait_alone(id, W, &bench.log.waker("w")));
+    bench.driver.wait_alone(id, R, &mut bench.log.waker("r"));
+    bench.driver.wait_alone(id, W, &mut bench.log.waker("w"));
     drop(reader);
     assert_eq!(bench.poll(), "rw");
 }
@@ -150,8 +150,8 @@ fn a_waiter_that_leaves_the_line_is_not_woken() {
     let mut bench = Bench::new();
     let id = bench.register(&ours);
     let (mut a, mut b) = (None, None);
-    drop(bench.driver.wait_in_line(id, R, &mut a, &bench.log.waker("a")));
-    drop(bench.driver.wait_in_line(id, R, &mut b, &bench.log.waker("b")));
+    bench.driver.wait_in_line(id, R, &mut a, &mut bench.log.waker("a"));
+    bench.driver.wait_in_line(id, R, &mut b, &mut bench.log.waker("b"));
     drop(bench.driver.leave_line(id, R, a.unwrap()));
     theirs.write_all(b"x").unwrap();
     assert_eq!(bench.poll(), "b");
@@ -169,7 +169,7 @@ fn an_event_of_a_forgotten_source_does_not_reach_its_successor() {
     let successor = bench.register(&new);
     assert_ne!(id, successor);
     bench.poll();
-    drop(bench.driver.wait_alone(successor, R, &bench.log.waker("new")));
+    bench.driver.wait_alone(successor, R, &mut bench.log.waker("new"));
     old_peer.write_all(b"x").unwrap();
     assert!(!bench.is_quiet(), "the kernel still reports the old file");
     assert_eq!(bench.log.take(), "");
@@ -198,7 +198,7 @@ fn one_wait_collects_more_than_its_buffer_holds() {
     let pairs: Vec<_> = (0..2 * EVENTS_PER_WAIT + 10).map(|_| pair()).collect();
     for (ours, theirs) in &pairs {
         let id = bench.register(ours);
-        drop(bench.driver.wait_alone(id, R, Waker::noop()));
+        bench.driver.wait_alone(id, R, &mut Waker::noop().clone());
         (&*theirs).write_all(b"x").unwrap();
     }
     let mut woken = Vec::new();
@@ -426,7 +426,7 @@ fn a_foreign_waiter_is_woken_once_and_then_nothing_is_watched() {
     let mut bench = Bench::new();
     let mut waits = [None; 2];
     for (wait, name) in [(0, "a"), (1, "b"), (0, "A")] {
-        drop(bench.driver.wait_foreign(ours.as_fd(), R, &mut waits[wait], &bench.log.waker(name)).unwrap());
+        bench.driver.wait_foreign(ours.as_fd(), R, &mut waits[wait], &mut bench.log.waker(name)).unwrap();
     }
     assert!(bench.driver.is_waiting(waits[0].unwrap()) && bench.watched() == 1);
     theirs.write_all(b"x").unwrap();
@@ -441,10 +441,10 @@ fn a_cancelled_foreign_waiter_is_unregistered_and_the_next_one_is_served() {
     let (ours, mut theirs) = pair();
     let mut bench = Bench::new();
     let (mut first, mut second) = (None, None);
-    drop(bench.driver.wait_foreign(ours.as_fd(), R, &mut first, &bench.log.waker("1")).unwrap());
+    bench.driver.wait_foreign(ours.as_fd(), R, &mut first, &mut bench.log.waker("1")).unwrap();
     drop(bench.driver.cancel_foreign(first.unwrap()));
     assert_eq!(bench.watched(), 0);
-    drop(bench.driver.wait_foreign(ours.as_fd(), R, &mut second, &bench.log.waker("2")).unwrap());
+    bench.driver.wait_foreign(ours.as_fd(), R, &mut second, &mut bench.log.waker("2")).unwrap();
     drop(bench.driver.cancel_foreign(first.unwrap()));
     assert!(bench.driver.is_waiting(second.unwrap()), "the first one's clean-up is not the second one's");
     theirs.write_all(b"x").unwrap();
@@ -457,11 +457,11 @@ fn callbacks_and_waiters_of_one_descriptor_do_not_disturb_each_other() {
     let mut bench = Bench::new();
     let mut wait = None;
     bench.callback(&ours, R, "r");
-    drop(bench.driver.wait_foreign(ours.as_fd(), R, &mut wait, &bench.log.waker("s")).unwrap());
+    bench.driver.wait_foreign(ours.as_fd(), R, &mut wait, &mut bench.log.waker("s")).unwrap();
     theirs.write_all(b"x").unwrap();
     assert_eq!(bench.poll(), "rs");
     assert_eq!(bench.poll(), "r");
-    drop(bench.driver.wait_foreign(ours.as_fd(), W, &mut wait, &bench.log.waker("s")).unwrap());
+    bench.driver.wait_foreign(ours.as_fd(), W, &mut wait, &mut bench.log.waker("s")).unwrap();
     assert_eq!(bench.poll(), "rs");
     assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_some());
     assert_eq!(bench.watched(), 0);

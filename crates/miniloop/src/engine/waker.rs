@@ -47,9 +47,22 @@ fn wake_data(data: *const ()) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::io;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::pin::Pin;
+    use std::rc::Rc;
+    use std::task::Context;
+    use std::time::Duration;
+
     use super::*;
+    use crate::completion::Completion;
+    use crate::driver::{Direction, Kind};
     use crate::engine::word::LoopId;
+    use crate::registration::{Place, Registration};
     use crate::slots::Key;
+    use crate::{EventLoop, LoopHandle, sleep, sock_recv};
 
     #[test]
     fn a_waker_of_nothing_does_nothing() {
@@ -59,5 +72,61 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake());
         });
+    }
+
+    thread_local!(static TOUCHED: RefCell<Rc<dyn Fn()>> = RefCell::new(Rc::new(|| ())));
+
+    fn touched() {
+        let call = TOUCHED.with_borrow(Rc::clone);
+        call();
+    }
+
+    /// A waker of another executor, whose every function does what user code may: it uses the loop and what is waited for.
+    fn foreign(number: usize) -> Waker {
+        fn clone(data: *const ()) -> RawWaker {
+            touched();
+            RawWaker::new(data, &FOREIGN)
+        }
+        static FOREIGN: RawWakerVTable = RawWakerVTable::new(clone, |_| touched(), |_| touched(), |_| touched());
+        // SAFETY: the pointer is a number, as in `of`.
+        unsafe { Waker::new(std::ptr::without_provenance(number), &FOREIGN) }
+    }
+
+    /// Waits twice with wakers that differ, so that one displaces the other, and gives up.
+    #[track_caller]
+    fn check(mut poll: impl FnMut(&mut Context<'_>) -> bool, touch: impl Fn() + 'static) {
+        TOUCHED.set(Rc::new(move || {
+            touch();
+            let handle = LoopHandle::current();
+            handle.call_soon(|| ());
+            assert!(handle.core.driver().is_ok());
+        }));
+        assert!([1, 2, 2].iter().all(|number| poll(&mut Context::from_waker(&foreign(*number)))));
+        drop(poll);
+        drop(TOUCHED.replace(Rc::new(|| ())));
+    }
+
+    #[test]
+    fn a_foreign_waker_may_use_the_loop_whenever_it_is_cloned_or_dropped() {
+        fn is_pending(mut future: impl Future + Unpin) -> impl FnMut(&mut Context<'_>) -> bool {
+            move |cx| Pin::new(&mut future).poll(cx).is_pending()
+        }
+        let event_loop = EventLoop::new().unwrap();
+        let _entered = event_loop.handle().enter();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        check(is_pending(sleep(Duration::from_secs(1))), || ());
+        check(is_pending(sock_recv(&ours, &mut [0])), || ());
+        let sole = Rc::new(Completion::<()>::new());
+        let reader = sole.clone();
+        check(move |cx| reader.poll_take(cx, "value").is_pending(), move || assert!(sole.is_pending()));
+        let (shared, mut key) = (Rc::new(Completion::<()>::new()), None);
+        shared.share();
+        let reader = shared.clone();
+        check(move |cx| reader.poll_shared(cx, &mut key, "value").is_pending(), move || assert!(shared.is_pending()));
+        let registration = Registration::new(ours.as_fd(), Kind::Other, true).unwrap();
+        let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        check(|cx| registration.poll_io(Direction::Read, Place::Alone, cx, nothing).is_pending(), || ());
+        let mut key = None;
+        check(|cx| registration.poll_io(Direction::Read, Place::InLine(&mut key), cx, nothing).is_pending(), || ());
     }
 }
