@@ -3,7 +3,7 @@
 //! The handle is a reference to the loop's state and nothing more; it can be cloned, kept, and used after the loop has closed, when it
 //! says so. The await face is `task.rs`; the owner, who turns the loop, is `event_loop.rs`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::driver::Direction;
+use crate::driver::{Direction, Discarded, Driver};
 use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, ErrorHandler};
 use crate::engine::job::{Cause, Job, Repeat};
@@ -106,7 +106,9 @@ impl LoopHandle {
     }
 
     /// Runs `callback` whenever `descriptor` is readable, at every poll while it stays so (level-triggered). It replaces an earlier reader
-    /// of that descriptor. The loop does not own the descriptor: call [`remove_reader`](LoopHandle::remove_reader) before closing it.
+    /// of that descriptor. The loop does not own the descriptor: call [`remove_reader`](LoopHandle::remove_reader) before closing it. One
+    /// that is closed without and has a duplicate, here or in another process, goes on waking the loop until the duplicate is closed, also
+    /// after a late `remove_reader`: the kernel watches the file, and nobody has the number any more by which it could be told.
     ///
     /// A callback that returns [`Break`](std::ops::ControlFlow::Break) is removed.
     ///
@@ -114,7 +116,7 @@ impl LoopHandle {
     /// What `epoll_ctl` says, `EPERM` for a regular file for instance; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when the descriptor
     /// belongs to an open miniloop object (duplicate it with `try_clone` of its standard type); an error also when the loop is closed.
     #[track_caller]
-    pub fn add_reader<O: Outcome>(&self, descriptor: impl AsFd, callback: impl FnMut() -> O + 'static) -> io::Result<()> {
+    pub fn add_reader<O: Outcome>(&self, descriptor: &(impl AsFd + ?Sized), callback: impl FnMut() -> O + 'static) -> io::Result<()> {
         self.add_callback(descriptor.as_fd(), Direction::Read, callback, Location::caller())
     }
 
@@ -123,7 +125,7 @@ impl LoopHandle {
     /// # Errors
     /// As [`add_reader`](LoopHandle::add_reader).
     #[track_caller]
-    pub fn add_writer<O: Outcome>(&self, descriptor: impl AsFd, callback: impl FnMut() -> O + 'static) -> io::Result<()> {
+    pub fn add_writer<O: Outcome>(&self, descriptor: &(impl AsFd + ?Sized), callback: impl FnMut() -> O + 'static) -> io::Result<()> {
         self.add_callback(descriptor.as_fd(), Direction::Write, callback, Location::caller())
     }
 
@@ -206,7 +208,10 @@ impl LoopHandle {
         if word == Word::STALE {
             return Ok(());
         }
-        let registered = self.core.driver().and_then(|mut driver| driver.set_callback(fd, direction, waker::of(word)));
+        let mut discarded = Discarded::default();
+        let set = |mut driver: RefMut<'_, Driver>| driver.set_callback(fd, direction, waker::of(word), &mut discarded);
+        let registered = self.core.driver().and_then(set);
+        cancel_discarded(&self.core, discarded);
         match registered {
             Ok(replaced) => {
                 self.cancel_callback(replaced);
@@ -231,6 +236,11 @@ impl LoopHandle {
             true
         })
     }
+}
+
+/// Cancels the callbacks of a closed file whose number has come back as another one.
+pub(crate) fn cancel_discarded(core: &Core, discarded: Discarded) {
+    discarded.callbacks().for_each(|callback| core.cancel(waker::word_of(callback)));
 }
 
 fn once<O: Outcome>(callback: impl FnOnce() -> O + 'static) -> Job {

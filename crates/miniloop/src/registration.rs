@@ -17,7 +17,7 @@ use futures_core::FusedFuture;
 use crate::driver::{Direction, Kind, SourceId};
 use crate::engine::context::{self, Home};
 use crate::engine::core::Core;
-use crate::engine::waker;
+use crate::handle::cancel_discarded;
 use crate::wait_queue::Key;
 
 /// A descriptor that the driver watches until this is dropped. It does not own the descriptor: in its owner it stands before it, so that it
@@ -47,8 +47,7 @@ impl Registration {
         let home = Home::default();
         home.check(WHAT);
         let (id, discarded) = core.driver()?.register(fd, kind, is_ready)?;
-        discarded.callbacks().for_each(|callback| core.cancel(waker::word_of(callback)));
-        drop(discarded);
+        cancel_discarded(&core, discarded);
         Ok(Self { core, home, id })
     }
 

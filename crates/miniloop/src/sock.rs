@@ -13,9 +13,10 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
 
-use crate::driver::{Direction, ForeignWait};
+use crate::driver::{Direction, Discarded, ForeignWait};
 use crate::engine::context::{self, Home};
 use crate::engine::core::Core;
+use crate::handle::cancel_discarded;
 use crate::net::system_calls;
 
 /// Receives some bytes, at most as many as `buffer` holds. Zero: the peer has ended its direction, or `buffer` is empty.
@@ -156,7 +157,10 @@ impl<'a, R, F: FnMut() -> io::Result<Option<R>>> SockFuture<'a, F> {
     fn wait(&mut self, cx: &Context<'_>) -> Poll<io::Result<R>> {
         let wait = self.wait.get_or_insert_with(|| Wait { core: context::current(), place: None });
         let mut waker = cx.waker().clone();
-        wait.core.driver()?.wait_foreign(self.fd, self.direction, &mut wait.place, &mut waker)?;
+        let mut discarded = Discarded::default();
+        let waits = wait.core.driver()?.wait_foreign(self.fd, self.direction, &mut wait.place, &mut waker, &mut discarded);
+        cancel_discarded(&wait.core, discarded);
+        waits?;
         Poll::Pending
     }
 }

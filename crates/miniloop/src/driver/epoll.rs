@@ -42,24 +42,22 @@ impl Epoll {
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(token), EventFlags::ET | EventFlags::IN)?)
     }
 
-    /// Watches what `interest` says, level-triggered. `is_known`: the number is believed to have an entry already.
-    ///
-    /// The belief can be wrong either way, because numbers are reused: the entry of a closed file is gone, and a duplicate can bring a lost
-    /// one back.
-    pub(super) fn set_level(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest, is_known: bool) -> io::Result<()> {
+    /// Watches what `interest` says, level-triggered. A duplicate can bring back the entry of a closed number: it is taken over.
+    pub(super) fn add_level(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         let (data, flags) = (EventData::new_u64(token), level_flags(interest));
-        let result = if is_known {
-            match epoll::modify(&self.fd, fd, data, flags) {
-                Err(Errno::NOENT) => epoll::add(&self.fd, fd, data, flags),
-                result => result,
-            }
-        } else {
-            match epoll::add(&self.fd, fd, data, flags) {
-                Err(Errno::EXIST) => epoll::modify(&self.fd, fd, data, flags),
-                result => result,
-            }
-        };
-        Ok(result?)
+        match epoll::add(&self.fd, fd, data, flags) {
+            Err(Errno::EXIST) => Ok(epoll::modify(&self.fd, fd, data, flags)?),
+            result => Ok(result?),
+        }
+    }
+
+    /// The same for a number that has an entry. False when the entry was of another file, which has been closed: then nothing is watched.
+    pub(super) fn modify_level(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<bool> {
+        match epoll::modify(&self.fd, fd, EventData::new_u64(token), level_flags(interest)) {
+            // Not permitted is what the kernel says first of a file that cannot be watched, so it is not the one that is.
+            Err(Errno::NOENT | Errno::PERM) => Ok(false),
+            result => Ok(result.map(|()| true)?),
+        }
     }
 
     /// Watches less of a number than before, or nothing. If it has been closed in between there is nothing left to do.
@@ -78,20 +76,17 @@ impl Epoll {
         };
     }
 
-    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing
-    /// earlier: after a signal, and after [`TIMEOUT_MAX`].
+    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing after
+    /// [`TIMEOUT_MAX`].
     ///
     /// # Errors
-    /// On a kernel that lacks the system call for nanosecond timeouts, and then at every call.
+    /// `Interrupted` by a signal. On a kernel that lacks the system call for nanosecond timeouts, `Unsupported`, and then at every call.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.map(|timeout| timeout.min(TIMEOUT_MAX));
         let timeout = timeout.map(|timeout| Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() });
         self.events.clear();
         match epoll::wait(&self.fd, spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) => Ok(()),
-            // A signal ended it, and what happened meanwhile has not been looked at: a process that was stopped for a while must see the
-            // answers that have come before its deadlines are judged.
-            Err(Errno::INTR) => self.wait(Some(Duration::ZERO)),
             Err(Errno::NOSYS) => Err(io::Error::new(io::ErrorKind::Unsupported, NO_NANOSECONDS)),
             Err(error) => Err(error.into()),
         }

@@ -49,6 +49,7 @@ pub(crate) struct ForeignWait {
 
 /// Wakers that nobody needs any more. To be dropped after the borrow of the driver: their destructors may be foreign code.
 #[must_use = "drop it after the borrow of the driver"]
+#[derive(Default)]
 pub(crate) struct Discarded(Option<Source>);
 
 impl Discarded {
@@ -184,12 +185,19 @@ impl Driver {
 
 /// Descriptors of the user's.
 impl Driver {
-    /// Wakes `waker` whenever the descriptor is ready, again and again for as long as it is. Returns the waker that had this place.
+    /// Wakes `waker` whenever the descriptor is ready, again and again for as long as it is. Returns the waker that had this place, and
+    /// leaves in `discarded` the callbacks of a closed file that had this number; so also below.
     ///
     /// # Errors
     /// `AlreadyExists` when the descriptor belongs to an I/O object of this crate; what else `epoll_ctl` says, `EPERM` for a regular file.
-    pub(crate) fn set_callback(&mut self, fd: BorrowedFd<'_>, direction: Direction, waker: Waker) -> io::Result<Option<Waker>> {
-        let id = self.watch(fd, direction)?;
+    pub(crate) fn set_callback(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        direction: Direction,
+        waker: Waker,
+        discarded: &mut Discarded,
+    ) -> io::Result<Option<Waker>> {
+        let id = self.watch(fd, direction, discarded)?;
         Ok(self.foreign(id).and_then(|foreign| foreign.side_mut(direction).callback.replace(waker)))
     }
 
@@ -211,11 +219,12 @@ impl Driver {
         direction: Direction,
         wait: &mut Option<ForeignWait>,
         waker: &mut Waker,
+        discarded: &mut Discarded,
     ) -> io::Result<()> {
         let still_waiting = wait.filter(|wait| self.is_waiting(*wait));
         let id = match still_waiting {
             Some(wait) => wait.source,
-            None => self.watch(fd, direction)?,
+            None => self.watch(fd, direction, discarded)?,
         };
         let mut key = still_waiting.map(|wait| wait.key);
         if let Some(foreign) = self.foreign(id) {
@@ -242,18 +251,22 @@ impl Driver {
     }
 
     /// Has the kernel watch one more direction of a descriptor. It is told even if it should know: the number may be a new file's by now.
-    fn watch(&mut self, fd: BorrowedFd<'_>, direction: Direction) -> io::Result<SourceId> {
+    fn watch(&mut self, fd: BorrowedFd<'_>, direction: Direction, discarded: &mut Discarded) -> io::Result<SourceId> {
         let number = fd.as_raw_fd();
         let id = *self.numbers.entry(number).or_insert_with(|| SourceId(self.sources.insert(Source::Foreign(Foreign::new(number)))));
         let Some(Source::Foreign(foreign)) = self.sources.get_mut(id.0) else {
             return Err(has_an_owner(number));
         };
-        let mut interest = foreign.wanted();
-        match direction {
-            Direction::Read => interest.read = true,
-            Direction::Write => interest.write = true,
+        if !foreign.watched.is_none() {
+            let interest = foreign.wanted().with(direction);
+            if self.epoll.modify_level(fd, id.token(), interest)? {
+                foreign.watched = interest;
+                return Ok(id);
+            }
+            *discarded = Discarded(Some(Source::Foreign(foreign.start_over())));
         }
-        let result = self.epoll.set_level(fd, id.token(), interest, !foreign.watched.is_none());
+        let interest = foreign.wanted().with(direction);
+        let result = self.epoll.add_level(fd, id.token(), interest);
         match result {
             Ok(()) => foreign.watched = interest,
             Err(_) => self.settle(id),

@@ -7,6 +7,7 @@
 //!
 //! Next: `epoll.rs` produces the [`Readiness`], `mod.rs` keeps the table of sources.
 
+use std::mem;
 use std::os::fd::RawFd;
 use std::task::Waker;
 
@@ -47,6 +48,14 @@ pub(crate) struct Interest {
 impl Interest {
     pub(crate) fn is_none(self) -> bool {
         self == Self::default()
+    }
+
+    pub(crate) fn with(mut self, direction: Direction) -> Self {
+        match direction {
+            Direction::Read => self.read = true,
+            Direction::Write => self.write = true,
+        }
+        self
     }
 }
 
@@ -156,6 +165,16 @@ impl Foreign {
             Direction::Read => &mut self.read,
             Direction::Write => &mut self.write,
         }
+    }
+
+    /// The number is another file's by now: gives back the callbacks, which were for the old one. Who waits inside a `sock_*` call stays: he
+    /// holds the number, and his next system call tells him of the new file.
+    pub(super) fn start_over(&mut self) -> Foreign {
+        let mut old = mem::replace(self, Foreign::new(self.number));
+        for direction in DIRECTIONS {
+            mem::swap(&mut self.side_mut(direction).waiters, &mut old.side_mut(direction).waiters);
+        }
+        old
     }
 
     /// What somebody still wants to hear of.

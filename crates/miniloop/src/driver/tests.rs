@@ -22,11 +22,13 @@ use Direction::{Read as R, Write as W};
 struct Bench {
     driver: Driver,
     log: WakeLog,
+    /// What the last call was done with.
+    discarded: Discarded,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { driver: Driver::new().unwrap(), log: WakeLog::default() }
+        Self { driver: Driver::new().unwrap(), log: WakeLog::default(), discarded: Discarded::default() }
     }
 
     fn register(&mut self, fd: &impl AsFd) -> SourceId {
@@ -34,7 +36,7 @@ impl Bench {
     }
 
     fn callback(&mut self, stream: &UnixStream, direction: Direction, name: &'static str) -> Option<Waker> {
-        self.driver.set_callback(stream.as_fd(), direction, self.log.waker(name)).unwrap()
+        self.driver.set_callback(stream.as_fd(), direction, self.log.waker(name), &mut self.discarded).unwrap()
     }
 
     /// Collects what has happened, without waiting for more, and returns who is woken.
@@ -66,10 +68,10 @@ fn pair() -> (UnixStream, UnixStream) {
 }
 
 /// Puts a file at a chosen number, the way that a busy program reuses one.
-fn close_and_reopen_as(old: UnixStream, new: UnixStream) -> UnixStream {
+fn close_and_reopen_as<T: AsFd + From<OwnedFd>>(old: UnixStream, new: T) -> T {
     let mut place = OwnedFd::from(old);
     rustix::io::dup2(&new, &mut place).unwrap();
-    UnixStream::from(place)
+    T::from(place)
 }
 
 // I/O objects of this crate.
@@ -211,7 +213,7 @@ fn descriptors_that_are_always_ready_cannot_hold_a_wait() {
     let mut bench = Bench::new();
     let pairs: Vec<_> = (0..EVENTS_PER_WAIT + 10).map(|_| pair()).collect();
     for (ours, _) in &pairs {
-        bench.driver.set_callback(ours.as_fd(), W, Waker::noop().clone()).unwrap();
+        bench.driver.set_callback(ours.as_fd(), W, Waker::noop().clone(), &mut bench.discarded).unwrap();
     }
     let count = bench.driver.wait(None, &mut Vec::new()).unwrap();
     assert!((pairs.len()..=2 * EVENTS_PER_WAIT).contains(&count), "{count}");
@@ -327,9 +329,62 @@ fn a_number_that_is_reused_after_a_careless_close_works() {
     bench.callback(&old, R, "old");
     let (new, mut new_peer) = pair();
     let new = close_and_reopen_as(old, new);
-    drop(bench.callback(&new, R, "new").expect("the careless callback is handed back"));
+    assert!(bench.callback(&new, R, "new").is_none());
+    bench.discarded.callbacks().for_each(Waker::wake_by_ref);
+    assert_eq!(bench.log.take(), "old", "the careless callback is handed back");
     new_peer.write_all(b"x").unwrap();
     assert_eq!(bench.poll(), "new");
+}
+
+#[test]
+fn a_number_that_is_reused_brings_no_callback_of_the_old_file_along() {
+    #[track_caller]
+    fn check(old_directions: &[Direction], use_again: fn(&mut Bench, &UnixStream), woken: &str) {
+        let (old, _old_peer) = pair();
+        let mut bench = Bench::new();
+        for direction in old_directions {
+            bench.callback(&old, *direction, "old");
+        }
+        let (new, mut new_peer) = pair();
+        let new = close_and_reopen_as(old, new);
+        use_again(&mut bench, &new);
+        assert_eq!(bench.discarded.callbacks().count(), old_directions.len());
+        new_peer.write_all(b"x").unwrap();
+        assert_eq!(bench.poll(), woken);
+    }
+    let read = |bench: &mut Bench, new: &UnixStream| drop(bench.callback(new, R, "r"));
+    let receive = |bench: &mut Bench, new: &UnixStream| {
+        let mut waker = bench.log.waker("s");
+        bench.driver.wait_foreign(new.as_fd(), R, &mut None, &mut waker, &mut bench.discarded).unwrap();
+    };
+    check(&[], read, "r");
+    check(&[R], read, "r");
+    check(&[W], read, "r");
+    check(&[R, W], read, "r");
+    check(&[R, W], receive, "s");
+}
+
+#[test]
+fn who_waits_for_a_number_that_becomes_another_file_is_woken_by_that() {
+    let (old, _old_peer) = pair();
+    let mut bench = Bench::new();
+    let mut wait = None;
+    bench.driver.wait_foreign(old.as_fd(), R, &mut wait, &mut bench.log.waker("s"), &mut bench.discarded).unwrap();
+    let (new, mut new_peer) = pair();
+    let new = close_and_reopen_as(old, new);
+    bench.callback(&new, R, "r");
+    new_peer.write_all(b"x").unwrap();
+    assert_eq!(bench.poll(), "rs");
+}
+
+#[test]
+fn a_number_that_comes_back_as_a_file_that_cannot_be_watched_gives_its_callbacks_back() {
+    let (old, _old_peer) = pair();
+    let mut bench = Bench::new();
+    bench.callback(&old, R, "old");
+    let file = close_and_reopen_as(old, fs::File::open("/proc/self/exe").unwrap());
+    assert!(bench.driver.set_callback(file.as_fd(), W, Waker::noop().clone(), &mut bench.discarded).is_err());
+    assert_eq!((bench.discarded.callbacks().count(), bench.driver.sources.len(), bench.driver.numbers.len()), (1, 0, 0));
 }
 
 #[test]
@@ -366,7 +421,7 @@ fn what_epoll_refuses_leaves_no_trace() {
     let file = fs::File::open("/proc/self/exe").unwrap();
     let mut bench = Bench::new();
     for _ in 0..2 {
-        let error = bench.driver.set_callback(file.as_fd(), R, Waker::noop().clone()).unwrap_err();
+        let error = bench.driver.set_callback(file.as_fd(), R, Waker::noop().clone(), &mut bench.discarded).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     }
     assert!(bench.driver.numbers.is_empty() && bench.driver.sources.len() == 0);
@@ -379,7 +434,7 @@ fn a_descriptor_of_an_io_object_takes_no_callback_but_its_duplicate_does() {
     let (ours, mut theirs) = pair();
     let mut bench = Bench::new();
     let id = bench.register(&ours);
-    let error = bench.driver.set_callback(ours.as_fd(), R, bench.log.waker("r")).unwrap_err();
+    let error = bench.driver.set_callback(ours.as_fd(), R, bench.log.waker("r"), &mut bench.discarded).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
     assert!(error.to_string().contains("duplicate the descriptor"), "{error}");
     assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_none());
@@ -426,7 +481,7 @@ fn a_foreign_waiter_is_woken_once_and_then_nothing_is_watched() {
     let mut bench = Bench::new();
     let mut waits = [None; 2];
     for (wait, name) in [(0, "a"), (1, "b"), (0, "A")] {
-        bench.driver.wait_foreign(ours.as_fd(), R, &mut waits[wait], &mut bench.log.waker(name)).unwrap();
+        bench.driver.wait_foreign(ours.as_fd(), R, &mut waits[wait], &mut bench.log.waker(name), &mut bench.discarded).unwrap();
     }
     assert!(bench.driver.is_waiting(waits[0].unwrap()) && bench.watched() == 1);
     theirs.write_all(b"x").unwrap();
@@ -441,10 +496,10 @@ fn a_cancelled_foreign_waiter_is_unregistered_and_the_next_one_is_served() {
     let (ours, mut theirs) = pair();
     let mut bench = Bench::new();
     let (mut first, mut second) = (None, None);
-    bench.driver.wait_foreign(ours.as_fd(), R, &mut first, &mut bench.log.waker("1")).unwrap();
+    bench.driver.wait_foreign(ours.as_fd(), R, &mut first, &mut bench.log.waker("1"), &mut bench.discarded).unwrap();
     drop(bench.driver.cancel_foreign(first.unwrap()));
     assert_eq!(bench.watched(), 0);
-    bench.driver.wait_foreign(ours.as_fd(), R, &mut second, &mut bench.log.waker("2")).unwrap();
+    bench.driver.wait_foreign(ours.as_fd(), R, &mut second, &mut bench.log.waker("2"), &mut bench.discarded).unwrap();
     drop(bench.driver.cancel_foreign(first.unwrap()));
     assert!(bench.driver.is_waiting(second.unwrap()), "the first one's clean-up is not the second one's");
     theirs.write_all(b"x").unwrap();
@@ -457,11 +512,11 @@ fn callbacks_and_waiters_of_one_descriptor_do_not_disturb_each_other() {
     let mut bench = Bench::new();
     let mut wait = None;
     bench.callback(&ours, R, "r");
-    bench.driver.wait_foreign(ours.as_fd(), R, &mut wait, &mut bench.log.waker("s")).unwrap();
+    bench.driver.wait_foreign(ours.as_fd(), R, &mut wait, &mut bench.log.waker("s"), &mut bench.discarded).unwrap();
     theirs.write_all(b"x").unwrap();
     assert_eq!(bench.poll(), "rs");
     assert_eq!(bench.poll(), "r");
-    bench.driver.wait_foreign(ours.as_fd(), W, &mut wait, &mut bench.log.waker("s")).unwrap();
+    bench.driver.wait_foreign(ours.as_fd(), W, &mut wait, &mut bench.log.waker("s"), &mut bench.discarded).unwrap();
     assert_eq!(bench.poll(), "rs");
     assert!(bench.driver.clear_callback(ours.as_raw_fd(), R).is_some());
     assert_eq!(bench.watched(), 0);
