@@ -121,8 +121,9 @@ impl EventLoop {
     ///
     /// # Errors
     /// [`LoopError::Stopped`] when `stop` came first. Pass `&mut future` (pinned) to keep a future that is not done.
-    /// [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`], [`LoopError::Failed`] and [`LoopError::Io`] as they
-    /// say.
+    /// [`LoopError::Failed`] also when the future is done in the very round in which the error handler breaks: its value is dropped, and the
+    /// failure is what you hear of. [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`] and [`LoopError::Io`] as
+    /// they say.
     ///
     /// # Panics
     /// When the future panics, at once: the rest of its round stays queued, and the loop can be used again.
@@ -282,6 +283,21 @@ impl Drop for MainSlot<'_> {
 /// let answer = miniloop::run(async { 42 })?;
 /// assert_eq!(answer, 42);
 /// # Ok::<(), miniloop::LoopError>(())
+/// ```
+///
+/// When `main` returns a `Result`, two `?` lead to its value: the first is about the loop, the second about `main`.
+///
+/// ```
+/// use std::error::Error;
+///
+/// async fn answer() -> Result<i32, Box<dyn Error>> {
+///     Ok("42".parse()?)
+/// }
+///
+/// fn main() -> Result<(), Box<dyn Error>> {
+///     assert_eq!(miniloop::run(answer())??, 42);
+///     Ok(())
+/// }
 /// ```
 ///
 /// # Errors

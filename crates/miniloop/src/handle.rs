@@ -165,8 +165,10 @@ impl LoopHandle {
         self.core.drop_safely(unneeded, "error handler", Location::caller());
     }
 
-    /// Makes this loop the one that free functions such as [`spawn`](crate::spawn) mean, while the guard lives: for a host that prepares
-    /// work between two turns.
+    /// Makes this loop the one that free functions such as [`spawn`](crate::spawn) mean, while the guard lives and no other loop has been
+    /// entered since: for a host that prepares work between two turns. Guards may be dropped in any order.
+    ///
+    /// A guard that lives across an `await` enters its loop for all tasks of the running one, too: drop it before.
     #[must_use = "the loop is left when the guard is dropped"]
     pub fn enter(&self) -> EnterGuard {
         EnterGuard(context::enter(&self.core))

@@ -234,6 +234,22 @@ fn a_handler_that_breaks_stops_the_run_with_that_report_and_the_loop_runs_again(
 }
 
 #[test]
+fn a_break_in_the_round_in_which_the_main_future_is_done_costs_its_value() {
+    let (mut event_loop, _, trace) = manual();
+    let handle = event_loop.handle();
+    handle.on_error(|_| ControlFlow::Break(()));
+    handle.call_soon(|| Err::<(), _>("strict"));
+    let value = trace.on_drop("the value");
+    let result = event_loop.run_until_complete(async {
+        // Behind the callback in the first round, beside the report in the second.
+        yield_now().await;
+        value
+    });
+    assert!(matches!(result, Err(LoopError::Failed(_))));
+    assert_eq!(trace.take(), ["the value"]);
+}
+
+#[test]
 fn the_first_of_two_breaks_in_one_round_is_returned_and_the_second_logged() {
     let (mut event_loop, ..) = manual();
     let handle = event_loop.handle();

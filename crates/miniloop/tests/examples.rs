@@ -1,4 +1,5 @@
-//! The examples do what they print: each is started as a program. `cargo test` builds them, unless it is asked for single test files.
+//! The examples do what they print: each is started as a program. `cargo test` builds them, but not when it is asked for tests only, by
+//! `--tests` or `--test NAME`.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,7 +18,13 @@ impl Example {
         // This program stands in `target/PROFILE/deps`, the examples beside that folder.
         let program = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join(name);
         let child = Command::new(&program).stdout(Stdio::piped()).spawn();
-        let mut child = child.unwrap_or_else(|error| panic!("{}: {error}; `cargo build --examples` makes it", program.display()));
+        let mut child = child.unwrap_or_else(|error| {
+            panic!(
+                "cannot start {}: {error}. `cargo test --tests` and `--test NAME` do not build the examples that this test runs: call \
+                 `cargo build -p miniloop --examples` first, with the same profile and target directory, or plain `cargo test -p miniloop`",
+                program.display()
+            )
+        });
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Example { child, lines }
     }
