@@ -13,13 +13,18 @@ use crate::duration;
 
 /// A chat server that shows nobody a message that could still be lost.
 ///
-/// Without a command it serves with the defaults of `relay serve`.
+/// Without a command it serves: `relay` is short for `relay serve`, and takes its options.
 #[derive(Debug, Parser)]
-#[command(name = "relay", version, max_term_width = 100)]
+#[command(name = "relay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeOptions,
 }
+
+/// Where a server keeps its data unless it is told otherwise.
+const DEFAULT_DATA: &str = "./relay-data";
 
 /// What relay is asked to do.
 #[derive(Debug, Subcommand)]
@@ -33,11 +38,7 @@ pub enum Command {
 impl Cli {
     /// The command that was given, or the default one.
     pub fn into_command(self) -> Command {
-        // The defaults of `serve` stand in one place, its own options.
-        self.command.unwrap_or_else(|| match Cli::parse_from(["relay", "serve"]).command {
-            Some(command) => command,
-            None => unreachable!("`relay serve` names a command"),
-        })
+        self.command.unwrap_or(Command::Serve(self.serve))
     }
 }
 
@@ -45,16 +46,16 @@ impl Cli {
 #[derive(Debug, Args)]
 pub struct ServeOptions {
     /// Where to listen for the line protocol. Port 0 lets the system choose one.
-    #[arg(long, env = "RELAY_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(long, env = "RELAY_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = parse_address)]
     pub listen: SocketAddr,
 
     /// Where to listen for web clients, or `off`. Not served yet: it is accepted and says so.
     #[arg(long, env = "RELAY_HTTP", value_name = "ADDRESS|off", default_value = "127.0.0.1:8080")]
     pub http: HttpAddress,
 
-    /// Where the data is.
-    #[command(flatten)]
-    pub data: DataOption,
+    /// The folder that holds everything that was said. It is made if it is missing, readable for its owner only.
+    #[arg(long, env = "RELAY_DATA", value_name = "FOLDER", default_value = DEFAULT_DATA)]
+    pub data: PathBuf,
 
     /// Let everybody in who can reach the address. Without it, relay listens on this machine only, because there is no authentication.
     #[arg(long, env = "RELAY_OPEN", value_parser = clap::builder::BoolishValueParser::new())]
@@ -88,17 +89,9 @@ pub struct HistoryOptions {
     /// The room's name.
     pub room: String,
 
-    /// Where the data is.
-    #[command(flatten)]
-    pub data: DataOption,
-}
-
-/// Where the data is.
-#[derive(Debug, Args)]
-pub struct DataOption {
-    /// The folder that holds everything that was said. It is made if it is missing, readable for its owner only.
-    #[arg(long = "data", env = "RELAY_DATA", value_name = "FOLDER", default_value = "./relay-data")]
-    pub folder: PathBuf,
+    /// The folder that a server keeps its data in.
+    #[arg(long, env = "RELAY_DATA", value_name = "FOLDER", default_value = DEFAULT_DATA)]
+    pub data: PathBuf,
 }
 
 /// Where web clients connect.
@@ -108,6 +101,10 @@ pub enum HttpAddress {
     Off,
     /// Here.
     At(SocketAddr),
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8000`; names are not looked up".to_owned())
 }
 
 impl FromStr for HttpAddress {
@@ -150,10 +147,18 @@ mod tests {
         let Command::Serve(options) = Cli::parse_from(["relay"]).into_command() else { panic!("`relay` serves") };
         assert_eq!(options.listen, "127.0.0.1:8000".parse().unwrap());
         assert_eq!(options.http, HttpAddress::At("127.0.0.1:8080".parse().unwrap()));
-        assert_eq!(options.data.folder, PathBuf::from("./relay-data"));
+        assert_eq!(options.data, PathBuf::from("./relay-data"));
         let defaults = relay_core::Settings::default();
         let heartbeat = [options.heartbeat_interval, options.heartbeat_timeout].map(Some);
         assert_eq!(heartbeat, [defaults.heartbeat_interval, defaults.heartbeat_timeout], "written twice: here as words, there as numbers");
+    }
+
+    #[test]
+    fn the_options_of_serve_need_no_command() {
+        let Command::Serve(options) = Cli::parse_from(["relay", "--listen", "127.0.0.1:9"]).into_command() else {
+            panic!("`relay` serves")
+        };
+        assert_eq!(options.listen, "127.0.0.1:9".parse().unwrap());
     }
 
     #[track_caller]
@@ -168,7 +173,7 @@ mod tests {
         check_refused(&["serv"], "serve");
         check_refused(&["serve", "--heartbeat-interval", "10"], "`10s`");
         check_refused(&["serve", "--http", "on"], "`off`");
-        check_refused(&["serve", "--listen", "localhost"], "--listen");
+        check_refused(&["serve", "--listen", "localhost"], "such as `127.0.0.1:8000`");
         check_refused(&["serve", "--messages-per-second", "0"], "0");
         check_refused(&["history"], "<ROOM>");
     }

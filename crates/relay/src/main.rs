@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 
 fn history(options: &HistoryOptions) -> Result<(), HistoryError> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let printed = print_history(&options.data.folder, &options.room, &mut out);
+    let printed = print_history(&options.data, &options.room, &mut out);
     match printed.and_then(|_| out.flush().map_err(HistoryError::Output)) {
         // `relay history lobby | head` has seen enough.
         Err(HistoryError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

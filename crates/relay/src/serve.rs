@@ -28,7 +28,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
     let settings = settings(options, descriptors::raise_limit()?);
     let connections_max = settings.connections_max;
     let mut hub = Hub::new(settings);
-    let log = open_log(&options.data.folder, &mut hub)?;
+    let log = open_log(&options.data, &mut hub)?;
     let stopped = miniloop::run(async {
         miniloop::LoopHandle::current().on_error(|report| error!("{report}"));
         let listener = TcpListener::bind(options.listen).map_err(|error| cannot_listen(options.listen, &error))?;
@@ -68,10 +68,14 @@ async fn stop_on_signals(mut signals: Signals, stopper: Stopper) {
 }
 
 fn refuse_strangers_unless_open(options: &ServeOptions) -> Result<(), Failed> {
-    if options.open || options.listen.ip().to_canonical().is_loopback() {
+    let address = options.listen;
+    if address.ip().to_canonical().is_loopback() {
         return Ok(());
     }
-    let address = options.listen;
+    if options.open {
+        warn!("everybody who can reach {address} may read and write in every room: there is no authentication");
+        return Ok(());
+    }
     Err(Failed::new(format!(
         "{address} can be reached by others, and there is no authentication: add `--open` to let everybody in, or listen on 127.0.0.1"
     )))
@@ -132,14 +136,20 @@ fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
         HttpAddress::At(http) => format!("the web address {http} is not served yet\n"),
         HttpAddress::Off => String::new(),
     };
+    let heartbeat = if options.heartbeat_interval.is_zero() || options.heartbeat_timeout.is_zero() {
+        String::new()
+    } else {
+        format!("when it says PING, type PONG within {:?}: that is how it knows that you are there\n", options.heartbeat_timeout)
+    };
+    let reached_at = if address.ip().is_unspecified() { "ADDRESS-OF-THIS-MACHINE".to_owned() } else { address.ip().to_string() };
     let greeting = format!(
         "relay {version} listens on {address}, for up to {connections_max} clients\n\
          what is said is kept in {}\n\
          {web}\
-         next, in two terminals: nc {} {}\n\
-         then type: JOIN yourname lobby   and: MSG hello\n",
-        options.data.folder.display(),
-        address.ip(),
+         next, in two terminals: nc {reached_at} {}\n\
+         then type: JOIN yourname lobby   and: MSG hello\n\
+         {heartbeat}",
+        options.data.display(),
         address.port()
     );
     // Nobody may be there to read it.
