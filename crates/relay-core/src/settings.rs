@@ -1,4 +1,4 @@
-//! What an operator may change, with the defaults of the design.
+//! What an operator may change, with the defaults.
 //!
 //! Knows nothing of command lines and files: the shell reads them. Next: `closing.rs`.
 
