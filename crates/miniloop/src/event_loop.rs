@@ -121,9 +121,8 @@ impl EventLoop {
     ///
     /// # Errors
     /// [`LoopError::Stopped`] when `stop` came first. Pass `&mut future` (pinned) to keep a future that is not done.
-    /// [`LoopError::Failed`] also when the future is done in the very round in which the error handler breaks: its value is dropped, and the
-    /// failure is what you hear of. [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`] and [`LoopError::Io`] as
-    /// they say.
+    /// [`LoopError::Failed`] also when the future is done in the very round in which the error handler breaks: its value is dropped.
+    /// [`LoopError::Closed`], [`LoopError::AlreadyRunning`], [`LoopError::Deadlock`] and [`LoopError::Io`] as they say.
     ///
     /// # Panics
     /// When the future panics, at once: the rest of its round stays queued, and the loop can be used again.

@@ -167,8 +167,8 @@ impl Foreign {
         }
     }
 
-    /// The number is another file's by now: gives back the callbacks, which were for the old one. Who waits inside a `sock_*` call stays: he
-    /// holds the number, and his next system call tells him of the new file.
+    /// The number is another file's by now: gives back the callbacks, which were for the old one. Who waits inside a `sock_*` call stays,
+    /// since he holds the number: his next system call tells him of the new file.
     pub(super) fn start_over(&mut self) -> Foreign {
         let mut old = mem::replace(self, Foreign::new(self.number));
         for direction in DIRECTIONS {
