@@ -11,10 +11,7 @@ pub(crate) struct WakeLog(Arc<Mutex<String>>);
 impl WakeLog {
     /// A waker that writes its name into the log.
     pub(crate) fn waker(&self, name: &'static str) -> Waker {
-        Waker::from(Arc::new(Named {
-            name,
-            log: self.clone(),
-        }))
+        Waker::from(Arc::new(Named { name, log: self.clone() }))
     }
 
     /// The names written since the last call.
