@@ -84,6 +84,8 @@ impl VirtualClock {
 
     /// A clock that jumps to exactly the next deadline once nothing is left to do before it. When there is no deadline either, `run_*`
     /// return [`LoopError::Deadlock`](crate::LoopError::Deadlock).
+    ///
+    /// Sockets between tasks of the same loop work: what the kernel has delivered is handled before the clock jumps.
     pub fn jumping() -> VirtualClock {
         VirtualClock::new(true)
     }

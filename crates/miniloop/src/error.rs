@@ -6,7 +6,8 @@ use std::io;
 use crate::report::Report;
 
 /// Why a loop could not be made or turned.
-#[derive(Debug)]
+///
+/// It prints the same with `{:?}` as with `{}`: a `main` that returns it, and `unwrap`, show the whole sentence.
 #[non_exhaustive]
 pub enum LoopError {
     /// The loop has been closed.
@@ -36,6 +37,12 @@ impl fmt::Display for LoopError {
             LoopError::Failed(report) => write!(f, "the error handler stopped the event loop: {report}"),
             LoopError::Io(error) => write!(f, "the event loop cannot wait for events: {error}"),
         }
+    }
+}
+
+impl fmt::Debug for LoopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

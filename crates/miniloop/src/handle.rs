@@ -23,7 +23,7 @@ use crate::instant::Instant;
 use crate::outcome::Outcome;
 use crate::report::Report;
 
-/// A reference to a loop, for the thread that the loop lives on.
+/// A reference to a loop, for the thread that the loop lives on. For other threads there is [`remote`](LoopHandle::remote).
 ///
 /// While the loop is being closed, callbacks given to it are dropped at once and their handles are cancelled ones.
 ///

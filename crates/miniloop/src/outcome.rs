@@ -14,6 +14,10 @@ use std::ops::ControlFlow;
 /// everything else, also after an error.
 ///
 /// The trait is sealed.
+#[diagnostic::on_unimplemented(
+    message = "nobody would read a value of type `{Self}` here",
+    note = "a callback or a detached task ends with `()`, `ControlFlow<()>`, a `Result` of these, or never: end it with `;`, or await the task"
+)]
 pub trait Outcome: sealed::Sealed {
     #[doc(hidden)]
     fn into_flow(self) -> Flow;

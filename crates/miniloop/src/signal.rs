@@ -38,6 +38,9 @@ use crate::registration::{Place, Registration};
 /// # Errors
 /// As [`Signals::new`].
 ///
+/// # Panics
+/// When polled outside a loop.
+///
 /// # Cancellation
 /// Dropping the future stops listening. Ctrl-C does not end the program again from then on: see [`Signals`].
 pub async fn ctrl_c() -> io::Result<()> {
@@ -49,6 +52,9 @@ pub async fn ctrl_c() -> io::Result<()> {
 ///
 /// # Errors
 /// As [`Signals::new`].
+///
+/// # Panics
+/// When polled outside a loop.
 ///
 /// # Cancellation
 /// As [`ctrl_c`]. A program that wants to hear of a second request keeps a [`Signals`] instead.

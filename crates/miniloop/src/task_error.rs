@@ -6,6 +6,7 @@ use std::fmt;
 use crate::panic_payload::PanicPayload;
 
 /// Why a task has no value.
+#[doc(alias = "CancelledError")]
 pub struct TaskError(Ended);
 
 enum Ended {

@@ -233,6 +233,7 @@ pub fn timeout<F: Future>(limit: Duration, future: F) -> impl Future<Output = Re
 
 /// The time given to [`timeout`] is up. You asked for a limit; compare [`TaskError::is_cancelled`](crate::TaskError::is_cancelled), where
 /// somebody stopped you.
+#[doc(alias = "TimeoutError")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed;
 

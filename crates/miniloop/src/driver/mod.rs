@@ -8,7 +8,7 @@
 //! Cost: one system call a wait, one to register an I/O object and one to forget it; none for its reads and writes beyond their own. A
 //! foreign descriptor costs one more for each change of what is waited for. Memory: about 200 bytes a descriptor and 3 KiB a driver.
 //!
-//! Read `source.rs` first, then this; above stands `registration.rs`.
+//! Read `source.rs` and `epoll.rs` first. Next: `../registration.rs`, which I/O objects hold.
 
 mod source;
 mod epoll;

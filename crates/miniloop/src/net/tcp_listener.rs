@@ -53,6 +53,8 @@ struct OsListener {
 impl TcpListener {
     /// Listens on an address. Port 0 takes a free one, which [`local_addr`](Self::local_addr) tells.
     ///
+    /// Names are not looked up, since that blocks: a [`Worker`](crate::thread::Worker) can do it with `std::net::ToSocketAddrs`.
+    ///
     /// The address can be taken again at once after an earlier listener has closed (`SO_REUSEADDR`).
     ///
     /// # Errors
