@@ -16,7 +16,8 @@ use std::ops::ControlFlow;
 /// The trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "nobody would read a value of type `{Self}` here",
-    note = "a callback or a detached task ends with `()`, `ControlFlow<()>`, a `Result` of these, or never: end it with `;`, or await the task"
+    note = "a callback or a detached task ends with `()`, `ControlFlow<()>`, a `Result` of these, or never",
+    note = "end it with `;`, or await the task"
 )]
 pub trait Outcome: sealed::Sealed {
     #[doc(hidden)]
