@@ -26,6 +26,8 @@
 //! what is ready when it begins; what that adds waits for the next round. A poll appends, behind what is ready already, the I/O that has
 //! happened, then what other threads sent, then the timers that are due. The source of each rule is `ARCHITECTURE.md`.
 
+#![deny(clippy::print_stdout)]
+
 mod config;
 mod mutant;
 mod instant;

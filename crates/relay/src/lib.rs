@@ -1,5 +1,8 @@
 //! The chat server around `relay-core`: sockets, storage, command line.
 
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout)]
+
 mod limits;
 mod error;
 mod duration;
