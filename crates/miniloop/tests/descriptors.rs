@@ -206,34 +206,37 @@ fn closing_a_watched_descriptor_neither_fails_nor_spins_c149() {
 
 #[test]
 fn a_new_file_of_a_watched_number_can_be_watched_and_inherits_no_callback_c149_b29() {
-    #[track_caller]
-    fn check(use_again: impl FnOnce(&LoopHandle, &OwnedFd, &Trace), seen: &[&str]) {
-        let (mut event_loop, _, trace) = manual();
-        let handle = event_loop.handle();
-        let (_peer, old) = UnixStream::pair().unwrap();
-        handle.add_reader(&old, trace.noting_each("old reader")).unwrap();
-        let owned = trace.on_drop("old writer dropped");
-        handle.add_writer(&old, move || assert!(size_of_val(&owned) == 0, "the old writer runs")).unwrap();
-        // Closes the old file and gives its number to the new one, in one step: other tests of this process open descriptors, too.
-        let (_other_peer, new) = readable();
-        let mut number = OwnedFd::from(old);
-        rustix::io::dup3(&new, &mut number, rustix::io::DupFlags::CLOEXEC).unwrap();
-        use_again(&handle, &number, &trace);
-        assert_eq!(trace.take(), ["old writer dropped"]);
-        event_loop.run_ready().unwrap();
-        assert_eq!(trace.take(), seen);
-        assert!(handle.remove_reader(&number) != seen.is_empty() && is_quiet(&event_loop));
-    }
-    check(|handle, number, trace| handle.add_reader(number, trace.noting_each("new reader")).unwrap(), &["new reader"]);
-    check(
-        |handle, number, _| {
-            let _entered = handle.enter();
-            let mut cx = Context::from_waker(Waker::noop());
-            assert!(pin!(sock_recv(number, &mut [0; 4])).poll(&mut cx).is_ready());
-            assert!(pin!(sock_recv(number, &mut [0])).poll(&mut cx).is_pending());
-        },
-        &[],
-    );
+    // Another test starts a process, which has every file of this one until it becomes its own program: closed files would live on in it.
+    in_a_process_of_its_own("a_new_file_of_a_watched_number_can_be_watched_and_inherits_no_callback_c149_b29", || {
+        #[track_caller]
+        fn check(use_again: impl FnOnce(&LoopHandle, &OwnedFd, &Trace), seen: &[&str]) {
+            let (mut event_loop, _, trace) = manual();
+            let handle = event_loop.handle();
+            let (_peer, old) = UnixStream::pair().unwrap();
+            handle.add_reader(&old, trace.noting_each("old reader")).unwrap();
+            let owned = trace.on_drop("old writer dropped");
+            handle.add_writer(&old, move || assert!(size_of_val(&owned) == 0, "the old writer runs")).unwrap();
+            // Closes the old file and gives its number to the new one, in one step: other tests of this process open descriptors, too.
+            let (_other_peer, new) = readable();
+            let mut number = OwnedFd::from(old);
+            rustix::io::dup3(&new, &mut number, rustix::io::DupFlags::CLOEXEC).unwrap();
+            use_again(&handle, &number, &trace);
+            assert_eq!(trace.take(), ["old writer dropped"]);
+            event_loop.run_ready().unwrap();
+            assert_eq!(trace.take(), seen);
+            assert!(handle.remove_reader(&number) != seen.is_empty() && is_quiet(&event_loop));
+        }
+        check(|handle, number, trace| handle.add_reader(number, trace.noting_each("new reader")).unwrap(), &["new reader"]);
+        check(
+            |handle, number, _| {
+                let _entered = handle.enter();
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(pin!(sock_recv(number, &mut [0; 4])).poll(&mut cx).is_ready());
+                assert!(pin!(sock_recv(number, &mut [0])).poll(&mut cx).is_pending());
+            },
+            &[],
+        );
+    });
 }
 
 #[test]
