@@ -1,4 +1,4 @@
-//! Tasks: from spawn to the result, cancelling (C4, C9, C10 of the design), names and identity (C062 to C071).
+//! Tasks: from spawn to the result, cancelling (C4, C9, C10), names and identity (C062 to C071).
 
 mod support;
 

@@ -209,8 +209,17 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// The same programs at every run of the suite; with `PROPTEST_CASES`, so many others.
+fn config() -> ProptestConfig {
+    let campaign = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() {
+        return campaign;
+    }
+    ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(5), ..campaign }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_member_sees_every_committed_message_once_in_order_among_its_own_answers(
