@@ -23,9 +23,5 @@ pub(crate) const LINGERING_LEN_MAX: usize = 32;
 /// How often it is looked whether a client has taken them.
 pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
 
-/// What the kernel may keep for one client. It would take megabytes by itself, for as many clients as stop reading; twice this, with its
-/// own bookkeeping, is what it takes now.
-pub(crate) const SEND_BUFFER_BYTES: usize = 256 * 1024;
-
 /// The longest line of the log: what every pipe takes at once when it takes anything (`PIPE_BUF`).
 pub(crate) const LINE_OF_LOG_MAX_BYTES: usize = 4096;

@@ -12,18 +12,15 @@ use std::task::{Context, Poll};
 
 use miniloop::net::TcpStream;
 use relay_core::ConnectionId;
-use rustix::net::sockopt::set_socket_send_buffer_size;
 use tracing::debug;
 
 use super::lingering;
 use super::state::{Bell, End, Peer, Server};
-use crate::limits::SEND_BUFFER_BYTES;
 
 /// Lets a connection in, or turns it away.
 pub(super) fn open(server: &Rc<Server>, stream: TcpStream, address: SocketAddr) {
     // What is written is written once for each turn: waiting for more would only delay it.
-    let prepared = stream.set_nodelay(true).and_then(|()| Ok(set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES)?));
-    if let Err(error) = prepared {
+    if let Err(error) = stream.set_nodelay(true) {
         debug!(%address, %error, "a connection was gone before it was let in");
         return;
     }
