@@ -13,6 +13,7 @@ pub mod cli;
 mod descriptors;
 mod serve;
 
+pub use descriptors::raise_descriptor_limit;
 pub use error::Failed;
 pub use output::Log;
 pub use serve::serve;

@@ -25,7 +25,7 @@ use crate::storage::Log;
 /// What kept it from starting, or what made it stop.
 pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
     refuse_strangers_unless_open(options)?;
-    let settings = settings(options, descriptors::raise_limit()?);
+    let settings = settings(options, descriptors::for_connections()?);
     let connections_max = settings.connections_max;
     let mut hub = Hub::new(settings);
     let log = open_log(&options.data, &mut hub)?;

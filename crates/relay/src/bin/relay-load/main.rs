@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::Parser;
 use miniloop::LoopHandle;
 use miniloop::net::TcpStream;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use relay::raise_descriptor_limit;
 
 use member::Member;
 use options::Options;
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
 
 fn load(options: Options) -> Result<Rc<Run>, Violation> {
     options.check()?;
+    // Where it is too low all the same, connecting says so.
     raise_descriptor_limit();
     miniloop::run(async {
         let (run, end) = Run::new(options);
@@ -91,10 +92,4 @@ async fn fail_when_stalled(run: Rc<Run>) {
             run.fail(run.stall());
         }
     }
-}
-
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // Where it may not be raised, connecting says so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
