@@ -48,7 +48,7 @@ async fn commit_batches<S: Storage>(server: Rc<Server>, worker: Worker<S>) -> In
 /// Has the worker commit what is open, if there is something. The worker has it from now on, whether or not anybody awaits.
 fn submit<S: Storage>(server: &Server, worker: &Worker<S>) -> Option<OnDisk<S>> {
     let batch = server.hub.borrow_mut().take_batch()?;
-    Some(worker.call(move |storage| (storage.commit(&batch), batch)))
+    Some(worker.call(move |storage| (storage.commit(&batch).map(|_committed| ()), batch)))
 }
 
 fn land(server: &Server, committed: &Result<(), StorageError>, batch: Batch) {

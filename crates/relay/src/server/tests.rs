@@ -10,20 +10,22 @@ use relay_core::{Batch, PeerLimits, Rate, Settings};
 
 use super::*;
 use crate::limits::{LINGER_STEP, LINGERING_LEN_MAX, SLICES_PER_WRITE};
-use crate::storage::StorageError;
+use crate::storage::{Committed, StorageError};
 
-struct CommitsAtOnce;
+#[derive(Default)]
+struct CommitsAtOnce(u64);
 
 impl Storage for CommitsAtOnce {
-    fn commit(&mut self, _: &Batch) -> Result<(), StorageError> {
-        Ok(())
+    fn commit(&mut self, _: &Batch) -> Result<Committed, StorageError> {
+        self.0 += 1;
+        Ok(Committed { sequence: self.0, log_bytes: 4096 })
     }
 }
 
 struct Panics;
 
 impl Storage for Panics {
-    fn commit(&mut self, _: &Batch) -> Result<(), StorageError> {
+    fn commit(&mut self, _: &Batch) -> Result<Committed, StorageError> {
         panic!("a defect of the storage");
     }
 }
@@ -74,7 +76,7 @@ fn the_heartbeat_goes_on_after_a_pause_in_which_nothing_more_came() {
     let mut event_loop = EventLoop::builder().clock(&clock).build().expect("there are descriptors left");
     let test = async {
         let loopback = PeerLimits { rate: Some(Rate { per_second: 1, burst: 1 }), ..PeerLimits::default() };
-        let running = serve_on_loopback(Settings { loopback, ..Settings::default() }, CommitsAtOnce);
+        let running = serve_on_loopback(Settings { loopback, ..Settings::default() }, CommitsAtOnce::default());
         let client = TcpStream::connect(running.address()).await.expect("it listens");
         client.write(b"JOIN ada lobby\nMSG one\n").await.expect("it lives");
         hears(&client, "OK JOIN ada lobby\nMESSAGE ada one\n").await;
@@ -185,7 +187,7 @@ fn a_server_that_cannot_accept_any_more_stops() {
     let test = async {
         let listener = listener();
         rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).expect("it listens");
-        let running = start(Hub::new(Settings::default()), listener, CommitsAtOnce, None).expect("there are threads left");
+        let running = start(Hub::new(Settings::default()), listener, CommitsAtOnce::default(), None).expect("there are threads left");
         running.serve().await
     };
     let stop = event_loop.run_until_complete(test).expect("nothing panics");

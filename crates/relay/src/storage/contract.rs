@@ -3,7 +3,7 @@
 //! The server knows this file; the log keeps it, and so does a test's storage that waits or fails. Next: `error.rs`.
 
 use relay_core::Batch;
-use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
+use std::{error::Error, fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 /// What stands between the server and the disk.
 ///
@@ -16,7 +16,80 @@ pub trait Storage: Send + 'static {
     /// [`StorageError::Full`] and [`StorageError::Refused`]: nothing of the batch is stored, another commit may be tried later.
     /// [`StorageError::Failed`]: final, every later call returns it again without touching the disk. Nothing of a batch that failed may be
     /// shown; after the next start it is there as a whole or not at all.
-    fn commit(&mut self, batch: &Batch) -> Result<(), StorageError>;
+    fn commit(&mut self, batch: &Batch) -> Result<Committed, StorageError>;
+}
+
+/// A commit that is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// Its place in the log: one more than that of the commit before.
+    pub sequence: u64,
+    /// What it takes there.
+    pub log_bytes: u64,
+}
+
+/// What moves committed messages out of the log into the history, and reads histories back.
+///
+/// It lives on the archive worker's thread, which makes one call at a time. No call takes longer than a few tens of milliseconds, so that
+/// a room that somebody waits for is loaded between two of them.
+pub trait Archive: Send + 'static {
+    /// Does the next piece of work with the log as it stands after the commit `committed`.
+    ///
+    /// # Errors
+    ///
+    /// [`ArchiveError::Full`]: to be tried again. [`ArchiveError::Failed`]: final.
+    fn work(&mut self, committed: u64) -> Result<Worked, ArchiveError>;
+
+    /// The last messages of a room among the commits up to `up_to`, at most as many as `HISTORY` answers with. All of those commits must be
+    /// in the history as far as they concern the room.
+    ///
+    /// # Errors
+    ///
+    /// The history is damaged or cannot be read.
+    fn load(&mut self, room: &str, up_to: u64) -> Result<Loaded, ArchiveError>;
+}
+
+/// What a piece of work has done, and when the next one is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worked {
+    /// Everything up to this commit is in the history, durably.
+    pub folded: u64,
+    /// The log bytes that were folded by this piece. Between two moves of `folded` they say how far it has come.
+    pub log_bytes: u64,
+    /// When to call again, if nothing is committed meanwhile.
+    pub next: Next,
+}
+
+/// When the archive wants to be called again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// At once: a piece of work is left.
+    Now,
+    /// After this time.
+    In(Duration),
+    /// When there is something to fold.
+    WhenCommitted,
+}
+
+/// The last messages of a room.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// `MESSAGE <name> <text>\n` lines, oldest first.
+    pub lines: Vec<u8>,
+    /// How many they are.
+    pub message_count: u32,
+}
+
+/// Why the history could not be written or read.
+#[derive(Debug, Clone)]
+pub enum ArchiveError {
+    /// Too little disk is free. Nothing is lost: the log has the messages, and folding goes on when there is room.
+    Full {
+        /// The folder whose file system is full.
+        folder: PathBuf,
+    },
+    /// It is damaged, or the disk fails. What is committed is safe in the log; the text names the place and the way out.
+    Failed(String),
 }
 
 /// Why a commit was not made durable.
@@ -81,8 +154,23 @@ impl Error for StorageError {
     }
 }
 
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArchiveError::Full { folder } => write!(
+                f,
+                "too little disk is free for {}: messages stay in the log for now; free some space, nothing needs to be restarted",
+                folder.display()
+            ),
+            ArchiveError::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Error for ArchiveError {}
+
 impl Failure {
-    pub(super) fn new(action: &'static str, path: PathBuf, offset: u64, source: io::Error) -> Failure {
+    pub(crate) fn new(action: &'static str, path: PathBuf, offset: u64, source: io::Error) -> Failure {
         Failure { action, path, offset, source: Arc::new(source) }
     }
 }
@@ -94,6 +182,6 @@ impl From<Failure> for StorageError {
 }
 
 /// Whether a call failed only because there is no room, which may be different later.
-pub(super) fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// The folder of the log.
-pub(super) trait Disk: Send + Sync {
+pub(crate) trait Disk: Send + Sync {
     /// Where it is, for messages.
     fn path(&self) -> &Path;
     fn names(&self) -> io::Result<Vec<String>>;
@@ -28,7 +28,7 @@ pub(super) trait Disk: Send + Sync {
 }
 
 /// A file of that folder.
-pub(super) trait DiskFile: Send + Sync {
+pub(crate) trait DiskFile: Send + Sync {
     fn byte_count(&self) -> io::Result<u64>;
     /// One `pread`: fewer bytes than asked for do not mean the end of the file, none do.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -40,19 +40,19 @@ pub(super) trait DiskFile: Send + Sync {
 
 /// What an opened file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Read,
     ReadWrite,
 }
 
 /// A write that did not get everything out.
-pub(super) struct PartlyWritten {
-    pub(super) written_bytes: usize,
-    pub(super) error: io::Error,
+pub(crate) struct PartlyWritten {
+    pub(crate) written_bytes: usize,
+    pub(crate) error: io::Error,
 }
 
 /// Writes all of `bytes`, which is one `pwrite` unless the disk is full or a signal came.
-pub(super) fn write_all_at(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> Result<(), PartlyWritten> {
+pub(crate) fn write_all_at(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> Result<(), PartlyWritten> {
     let mut written_bytes = 0;
     while written_bytes < bytes.len() {
         match file.write_at(&bytes[written_bytes..], offset + written_bytes as u64) {
@@ -66,14 +66,14 @@ pub(super) fn write_all_at(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> Re
 }
 
 /// The folder on the machine's file system.
-pub(super) struct OsDisk {
+pub(crate) struct OsDisk {
     path: PathBuf,
     /// Held open: what is synced, and what names are looked up in even if somebody renames the folder.
     folder: File,
 }
 
 impl OsDisk {
-    pub(super) fn open(path: &Path) -> io::Result<OsDisk> {
+    pub(crate) fn open(path: &Path) -> io::Result<OsDisk> {
         Ok(OsDisk { path: path.to_owned(), folder: File::open(path)? })
     }
 

@@ -175,13 +175,13 @@ impl From<OpenError> for HistoryError {
 }
 
 /// Gives an `io::Error` the action and the path that a person needs to understand it.
-pub(super) fn open_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
+pub(crate) fn open_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
     let path = path.into();
     move |source| OpenError::Io { action, path, source }
 }
 
 /// The path as a shell reads it, for commands that people copy.
-pub(super) fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |char: char| char.is_alphanumeric() || "/._-+:@,%".contains(char);
     // What begins with a dash would be taken for an option.

@@ -13,7 +13,7 @@ use std::{
 
 /// A data folder that this process alone may write to, as long as this value lives; the kernel gives the lock back even after `kill -9`.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     _lock: File,
 }
 
@@ -24,7 +24,7 @@ impl Folder {
     ///
     /// [`OpenError::NotAFolder`], [`OpenError::Foreign`], [`OpenError::Exposed`], [`OpenError::InUse`], and what the operating system says,
     /// as that the parent does not exist.
-    pub(super) fn open(data_dir: &Path) -> Result<Folder, OpenError> {
+    pub(crate) fn open(data_dir: &Path) -> Result<Folder, OpenError> {
         make_private(data_dir, check_ours)?;
         let lock = lock(data_dir)?;
         make_private(&log_dir(data_dir), |_| Ok(()))?;
@@ -33,7 +33,7 @@ impl Folder {
 }
 
 /// Where the log files of a data folder stand.
-pub(super) fn log_dir(data_dir: &Path) -> PathBuf {
+pub(crate) fn log_dir(data_dir: &Path) -> PathBuf {
     data_dir.join(LOG)
 }
 

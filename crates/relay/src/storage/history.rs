@@ -8,7 +8,7 @@ use super::{
     error::{HistoryError, OpenError, open_error},
     folder::log_dir,
     limits::FILE_BYTES,
-    scan::Scan,
+    log::Scan,
 };
 use std::{
     io::{self, Write},
@@ -34,7 +34,7 @@ pub fn print_history(data_dir: &Path, room: &str, out: &mut dyn Write) -> Result
     }
 }
 
-pub(super) fn print_room(disk: Arc<dyn Disk>, file_bytes: u64, room: &str, out: &mut dyn Write) -> Result<u64, HistoryError> {
+pub(crate) fn print_room(disk: Arc<dyn Disk>, file_bytes: u64, room: &str, out: &mut dyn Write) -> Result<u64, HistoryError> {
     let mut message_count = 0;
     let mut scan = Scan::start(disk, file_bytes);
     let end: Result<(), OpenError> = loop {

@@ -4,10 +4,10 @@
 //! names in order but not all, and after a failed sync the pages look clean though the disk never got them.
 
 use super::{
+    Record,
     disk::{Access, Disk, DiskFile},
     error::OpenError,
     log::{Log, Recovered},
-    record::Record,
 };
 use rustix::io::Errno;
 use std::{
@@ -19,13 +19,13 @@ use std::{
 
 /// The disk; clones share it. Files that are open go on working after the names are gone, as on Linux.
 #[derive(Clone, Default)]
-pub(super) struct MemoryDisk {
+pub(crate) struct MemoryDisk {
     state: Arc<Mutex<State>>,
 }
 
 /// What the disk does at one of the calls that change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The power goes: a write may have arrived in part, and every later call fails.
     PowerCut,
     /// A write stops half way, a sync loses what it should have written; later calls work.
@@ -70,45 +70,45 @@ enum NameChange {
 
 impl MemoryDisk {
     /// Opens the log on this disk, at a time that stands still.
-    pub(super) fn open_log(&self, file_bytes: u64, visit: &mut dyn FnMut(&Record<'_>)) -> Result<(Log, Recovered), OpenError> {
+    pub(crate) fn open_log(&self, file_bytes: u64, visit: &mut dyn FnMut(&Record<'_>)) -> Result<(Log, Recovered), OpenError> {
         Log::open_on(Arc::new(self.clone()), file_bytes, || 1_700_000_000_000, visit)
     }
 
     /// Makes the `call`th call that changes the disk, counted from 1 over its life, go wrong.
-    pub(super) fn fail_at(&self, call: usize, fault: Fault) {
+    pub(crate) fn fail_at(&self, call: usize, fault: Fault) {
         self.lock().fault = Some((call, fault));
     }
 
     /// The calls that changed the disk so far, as `write 00000001.log 0+4096`.
-    pub(super) fn trace(&self) -> Vec<String> {
+    pub(crate) fn trace(&self) -> Vec<String> {
         self.lock().trace.clone()
     }
 
-    pub(super) fn set_free_bytes(&self, free_bytes: u64) {
+    pub(crate) fn set_free_bytes(&self, free_bytes: u64) {
         self.lock().free_bytes = Some(Ok(free_bytes));
     }
 
-    pub(super) fn refuse_free_bytes(&self) {
+    pub(crate) fn refuse_free_bytes(&self) {
         self.lock().free_bytes = Some(Err(Errno::NOMEM));
     }
 
-    pub(super) fn fail_reads(&self) {
+    pub(crate) fn fail_reads(&self) {
         self.lock().reads_fail = true;
     }
 
-    pub(super) fn write_behind_read(&self, name: &str, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write_behind_read(&self, name: &str, offset: u64, bytes: &[u8]) {
         let mut state = self.lock();
         state.write_behind_read = Some((state.names[name], offset, bytes.to_vec()));
     }
 
     /// A file's content as a process sees it.
-    pub(super) fn content(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn content(&self, name: &str) -> Vec<u8> {
         let state = self.lock();
         state.files[state.names[name]].cached.clone()
     }
 
     /// Puts a file there, durably, as somebody else would.
-    pub(super) fn put(&self, name: &str, content: Vec<u8>) {
+    pub(crate) fn put(&self, name: &str, content: Vec<u8>) {
         let mut state = self.lock();
         state.files.push(FileState { durable: content.clone(), cached: content, unsynced: Vec::new() });
         let index = state.files.len() - 1;
@@ -116,14 +116,14 @@ impl MemoryDisk {
         state.durable_names.insert(name.to_owned(), index);
     }
 
-    pub(super) fn take_away(&self, name: &str) {
+    pub(crate) fn take_away(&self, name: &str) {
         let mut state = self.lock();
         state.names.remove(name);
         state.durable_names.remove(name);
     }
 
     /// An independent disk with the same content.
-    pub(super) fn copy(&self) -> MemoryDisk {
+    pub(crate) fn copy(&self) -> MemoryDisk {
         let copy = MemoryDisk::default();
         for name in self.names().expect("the disk is on") {
             copy.put(&name, self.content(&name));
@@ -132,7 +132,7 @@ impl MemoryDisk {
     }
 
     /// The machine is started again after the power went: of what was not synced, chance decides.
-    pub(super) fn power_cut(&self, random: &mut Random) {
+    pub(crate) fn power_cut(&self, random: &mut Random) {
         let state = &mut *self.lock();
         let kept = random.below(state.unsynced_names.len() as u64 + 1) as usize;
         for change in state.unsynced_names.drain(..).take(kept) {
@@ -351,10 +351,10 @@ fn put_at(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 /// SplitMix64: the tests' chance, the same on every machine.
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.0;
         value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -363,7 +363,7 @@ impl Random {
     }
 
     /// Less than `bound`, which is not 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }

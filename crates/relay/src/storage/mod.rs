@@ -33,25 +33,19 @@
 
 mod limits;
 mod wall_clock;
+mod position;
 mod contract;
 mod error;
-mod record;
 mod disk;
 mod folder;
-mod file_names;
-mod window;
-mod scan;
-mod log_end;
-mod prepare;
 mod log;
 mod history;
 
 #[cfg(test)]
 mod memory_disk;
 
-pub use contract::{Failure, Storage, StorageError};
+pub use contract::{Archive, ArchiveError, Committed, Failure, Loaded, Next, Storage, StorageError, Worked};
 pub use error::{HistoryError, OpenError};
 pub use history::print_history;
-pub use log::{Log, Recovered};
-pub use prepare::{PrepareError, Preparer};
-pub use record::{Record, StoredSection};
+pub use log::{Log, PrepareError, Preparer, Record, Recovered, StoredSection};
+pub use position::MessageId;

@@ -7,6 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970, in UTC; 0 on a machine whose clock stands before that.
 #[allow(clippy::disallowed_methods, reason = "this is the one place that may read the wall clock")]
-pub(super) fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -3,15 +3,15 @@
 //! Costs one `pread` per MiB, or two for a longer record; holds at most the longest record. What it shows is as old as the read: whoever
 //! wants to see what another process wrote since calls [`Window::forget`]. Next: `scan.rs`.
 
-use super::{
+use super::file_names::file_name;
+use crate::storage::{
     disk::{Access, Disk, DiskFile},
     error::{OpenError, open_error},
-    file_names::file_name,
     limits::READ_BYTES,
 };
 use std::{io, sync::Arc};
 
-pub(super) struct Window {
+pub(crate) struct Window {
     disk: Arc<dyn Disk>,
     file: Option<(u64, Box<dyn DiskFile>)>,
     /// Bytes of the file from `start` on.
@@ -20,16 +20,16 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(disk: Arc<dyn Disk>) -> Window {
+    pub(crate) fn new(disk: Arc<dyn Disk>) -> Window {
         Window { disk, file: None, buffer: Vec::new(), start: 0 }
     }
 
-    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
     /// Moves to another file; false when there is none of that number.
-    pub(super) fn select(&mut self, number: u64) -> Result<bool, OpenError> {
+    pub(crate) fn select(&mut self, number: u64) -> Result<bool, OpenError> {
         if self.file.as_ref().is_some_and(|(selected, _)| *selected == number) {
             return Ok(true);
         }
@@ -46,7 +46,7 @@ impl Window {
     }
 
     /// Up to `count` bytes of the selected file from `offset` on: fewer only at its end.
-    pub(super) fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8], OpenError> {
+    pub(crate) fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8], OpenError> {
         let end = offset.saturating_add(count as u64);
         if offset < self.start || end > self.start + self.buffer.len() as u64 {
             self.fill(offset, count)?;
@@ -56,7 +56,7 @@ impl Window {
     }
 
     /// Drops what was read, so that the next look is at the file as it is then.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.buffer.clear();
     }
 

@@ -3,25 +3,25 @@
 use crate::storage::{
     OpenError, Storage,
     disk::Disk,
-    file_names::file_name,
     history::print_room,
     limits::{READ_BYTES, RECORD_BYTES_MAX},
+    log::file_names::file_name,
+    log::record::{self, Beneath, HEADER_BYTES, Link, Record},
     memory_disk::{MemoryDisk, Random},
-    record::{self, Beneath, HEADER_BYTES, Link, Record},
 };
 use relay_core::{Batch, Section};
 use std::sync::Arc;
 
-pub(super) const FILE_BYTES: u64 = 16 << 10;
-pub(super) const PAGE: usize = 4096;
+pub(crate) const FILE_BYTES: u64 = 16 << 10;
+pub(crate) const PAGE: usize = 4096;
 
-pub(super) fn batch(text: &str) -> Batch {
+pub(crate) fn batch(text: &str) -> Batch {
     let lines = format!("MESSAGE ada {text}\n").into_bytes();
     Batch { sections: vec![Section { room: "lounge".into(), message_count: 1, lines }] }
 }
 
 /// Texts of one page each: `a` to `d` fill the first file, `e` and `f` stand in the second, the third is prepared.
-pub(super) fn disk_with_six_records() -> MemoryDisk {
+pub(crate) fn disk_with_six_records() -> MemoryDisk {
     let disk = MemoryDisk::default();
     let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("an empty folder opens");
     for text in ["a", "b", "c", "d", "e", "f"] {
@@ -32,7 +32,7 @@ pub(super) fn disk_with_six_records() -> MemoryDisk {
 }
 
 /// The first letters of the messages, or why the log does not open.
-pub(super) fn open(disk: &MemoryDisk) -> Result<String, OpenError> {
+pub(crate) fn open(disk: &MemoryDisk) -> Result<String, OpenError> {
     let mut letters = String::new();
     let visit = &mut |record: &Record<'_>| letters.extend(record.sections().map(|section| char::from(section.lines[12])));
     disk.open_log(FILE_BYTES, visit)?;
@@ -40,7 +40,7 @@ pub(super) fn open(disk: &MemoryDisk) -> Result<String, OpenError> {
 }
 
 /// Changes a file of the six records.
-pub(super) fn with_change(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemoryDisk {
+pub(crate) fn with_change(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemoryDisk {
     let disk = disk_with_six_records();
     let mut content = disk.content(name);
     change(&mut content);
@@ -50,7 +50,7 @@ pub(super) fn with_change(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Memo
 
 /// Opens, and goes on with one more message, which must be there at the next opening.
 #[track_caller]
-pub(super) fn check_opens(disk: &MemoryDisk, expected: &str) {
+pub(crate) fn check_opens(disk: &MemoryDisk, expected: &str) {
     assert_eq!(open(disk).expect("the log opens"), expected);
     let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens again");
     log.commit(&batch("z")).expect("the disk works");
@@ -75,7 +75,7 @@ fn seventh_record(link: impl FnOnce(&mut Link)) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn put(content: &mut [u8], offset: usize, bytes: &[u8]) {
+pub(crate) fn put(content: &mut [u8], offset: usize, bytes: &[u8]) {
     content[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 

@@ -3,21 +3,30 @@
 //! Knows nothing of rooms' rules, sockets or the loop; runs on the commit worker's thread and blocks it. A commit costs one copy and one
 //! checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `history.rs`.
 
-use super::{
-    contract::{Failure, Storage, StorageError, is_full},
+mod record;
+mod file_names;
+mod window;
+mod scan;
+mod log_end;
+mod prepare;
+
+use crate::storage::{
+    contract::{Committed, Failure, Storage, StorageError, is_full},
     disk::{Access, Disk, OsDisk, PartlyWritten, write_all_at},
     error::{OpenError, open_error},
-    file_names::{file_name, file_numbers, remove_unfinished_files},
     folder::{Folder, log_dir},
     limits::{FILE_BYTES, FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
-    log_end,
-    prepare::{Preparer, ReadyFile, ReadyFiles},
-    record::{self, Link, Record},
-    scan::Scan,
     wall_clock,
 };
+use file_names::{file_name, file_numbers, remove_unfinished_files};
+use prepare::{ReadyFile, ReadyFiles};
+use record::Link;
 use relay_core::Batch;
 use std::{collections::VecDeque, io, path::Path, sync::Arc};
+
+pub use prepare::{PrepareError, Preparer};
+pub use record::{Record, StoredSection};
+pub(crate) use scan::Scan;
 
 /// The log of a data folder, open for commits.
 pub struct Log {
@@ -83,7 +92,7 @@ impl Log {
     }
 
     /// Opens the log that stands on `disk`, whose files are all `file_bytes` long, with the clock that dates its records.
-    pub(super) fn open_on(
+    pub(crate) fn open_on(
         disk: Arc<dyn Disk>,
         file_bytes: u64,
         unix_ms: fn() -> u64,
@@ -133,7 +142,7 @@ impl Log {
         Ok((log, recovered))
     }
 
-    fn append(&mut self, batch: &Batch) -> Result<(), StorageError> {
+    fn append(&mut self, batch: &Batch) -> Result<Committed, StorageError> {
         self.check_free_space()?;
         let Some(record_bytes) = record::padded_bytes(batch).filter(|bytes| *bytes <= self.file_bytes) else {
             let reason = format!("the batch is longer than the {RECORD_BYTES_MAX} bytes that a record may have");
@@ -162,11 +171,12 @@ impl Log {
         }
         ready.file.sync_data().map_err(|error| failed("syncing", error))?;
 
+        let committed = Committed { sequence: self.sequence, log_bytes: record_bytes };
         *offset += record_bytes;
         self.sequence += 1;
         self.previous_checksum = checksum;
         self.space_unchecked_bytes += record_bytes;
-        Ok(())
+        Ok(committed)
     }
 
     /// Commits take no new space until the next file, so it is enough to ask now and then whether others took it.
@@ -187,12 +197,9 @@ impl Log {
 }
 
 impl Storage for Log {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StorageError> {
+    fn commit(&mut self, batch: &Batch) -> Result<Committed, StorageError> {
         if let Some(failure) = &self.failure {
             return Err(StorageError::Failed(failure.clone()));
-        }
-        if batch.sections.is_empty() {
-            return Ok(());
         }
         let appended = self.append(batch);
         if let Err(StorageError::Failed(failure)) = &appended {

@@ -2,23 +2,23 @@
 //!
 //! What has another name in the folder is not ours and is left alone. Next: `window.rs`.
 
-use super::{
+use crate::storage::{
     disk::Disk,
     error::{OpenError, open_error},
 };
 
 /// The name of log file `number`.
-pub(super) fn file_name(number: u64) -> String {
+pub(crate) fn file_name(number: u64) -> String {
     format!("{number:08}.log")
 }
 
 /// The name that log file `number` has until it is complete.
-pub(super) fn new_file_name(number: u64) -> String {
+pub(crate) fn new_file_name(number: u64) -> String {
     format!("{number:08}.log.new")
 }
 
 /// The numbers of the log files in the folder, ascending.
-pub(super) fn file_numbers(disk: &dyn Disk) -> Result<Vec<u64>, OpenError> {
+pub(crate) fn file_numbers(disk: &dyn Disk) -> Result<Vec<u64>, OpenError> {
     let names = disk.names().map_err(open_error("listing", disk.path()))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name, file_name)).collect();
     numbers.sort_unstable();
@@ -26,7 +26,7 @@ pub(super) fn file_numbers(disk: &dyn Disk) -> Result<Vec<u64>, OpenError> {
 }
 
 /// Removes what a process left that died while it made a file. Nobody may be making one.
-pub(super) fn remove_unfinished_files(disk: &dyn Disk) -> Result<(), OpenError> {
+pub(crate) fn remove_unfinished_files(disk: &dyn Disk) -> Result<(), OpenError> {
     let names = disk.names().map_err(open_error("listing", disk.path()))?;
     for name in names.iter().filter(|name| number_of(name, new_file_name).is_some()) {
         disk.remove(name).map_err(open_error("removing", disk.path().join(name)))?;

@@ -6,37 +6,39 @@
 //! Next: `log_end.rs`.
 
 use super::{
-    disk::{Access, Disk},
-    error::{OpenError, open_error, quoted},
     file_names::{file_name, file_numbers},
-    limits::RECORD_ALIGNMENT_BYTES,
     record::{Beneath, HEADER_BYTES, Header, Invalid, Link, Record},
     window::Window,
+};
+use crate::storage::{
+    disk::{Access, Disk},
+    error::{OpenError, open_error, quoted},
+    limits::RECORD_ALIGNMENT_BYTES,
 };
 use std::{cmp::Ordering, sync::Arc};
 
 /// A walk over the records of a log, and where it stands.
-pub(super) struct Scan {
-    pub(super) window: Window,
-    pub(super) file_bytes: u64,
+pub(crate) struct Scan {
+    pub(crate) window: Window,
+    pub(crate) file_bytes: u64,
     /// Where the next record is looked for first.
-    pub(super) next: Place,
-    pub(super) sequence: u64,
-    pub(super) previous_checksum: u32,
+    pub(crate) next: Place,
+    pub(crate) sequence: u64,
+    pub(crate) previous_checksum: u32,
     /// The last record: where it stands, its length with padding, what it was written over.
-    pub(super) last: Option<(Place, u64, Beneath)>,
+    pub(crate) last: Option<(Place, u64, Beneath)>,
 }
 
 /// A place in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) file_number: u64,
-    pub(super) offset: u64,
+pub(crate) struct Place {
+    pub(crate) file_number: u64,
+    pub(crate) offset: u64,
 }
 
 impl Scan {
     /// Stands before the first record of the log whose files are all `file_bytes` long.
-    pub(super) fn start(disk: Arc<dyn Disk>, file_bytes: u64) -> Scan {
+    pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64) -> Scan {
         let next = Place { file_number: 1, offset: 0 };
         Scan { window: Window::new(disk), file_bytes, next, sequence: 1, previous_checksum: 0, last: None }
     }
@@ -46,7 +48,7 @@ impl Scan {
     /// # Errors
     ///
     /// The log is damaged here, or cannot be read.
-    pub(super) fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
+    pub(crate) fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
         let Some(header) = self.advance()? else { return Ok(None) };
         let offset = self.last.map_or(0, |(place, _, _)| place.offset);
         let bytes = self.window.bytes(offset, header.record_bytes())?;
@@ -54,16 +56,16 @@ impl Scan {
     }
 
     /// Where the next record may stand: behind the last one, or at the start of the next file when it was too long for that.
-    pub(super) fn next_places(&self) -> [Place; 2] {
+    pub(crate) fn next_places(&self) -> [Place; 2] {
         [self.next, Place { file_number: self.next.file_number + 1, offset: 0 }]
     }
 
-    pub(super) fn link(&self, file_number: u64) -> Link {
+    pub(crate) fn link(&self, file_number: u64) -> Link {
         Link { file_number, sequence: self.sequence, previous_checksum: self.previous_checksum }
     }
 
     /// What to say when the log is wrong at `place`: the commands keep what was read, so all that stands before the next record.
-    pub(super) fn damaged(&self, place: Place, reason: String) -> OpenError {
+    pub(crate) fn damaged(&self, place: Place, reason: String) -> OpenError {
         let path = self.window.disk().path().join(file_name(place.file_number));
         match self.way_out() {
             Ok(way_out) => OpenError::Damaged { path, offset: place.offset, reason, way_out },

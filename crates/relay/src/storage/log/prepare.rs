@@ -8,11 +8,13 @@
 //! ```
 
 use super::{
+    file_names::{file_name, new_file_name},
+    record::Beneath,
+};
+use crate::storage::{
     contract::{Failure, StorageError, is_full},
     disk::{Disk, DiskFile, PartlyWritten, write_all_at},
-    file_names::{file_name, new_file_name},
     limits::{FREE_BYTES_MIN, PREPARE_STEP_BYTES},
-    record::Beneath,
 };
 use std::{
     collections::VecDeque,
@@ -34,7 +36,7 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    pub(super) fn new(files: Arc<ReadyFiles>) -> Preparer {
+    pub(crate) fn new(files: Arc<ReadyFiles>) -> Preparer {
         Preparer { files }
     }
 
@@ -85,7 +87,7 @@ impl Error for PrepareError {
 }
 
 /// The files that are complete and hold no record yet. Shared by the log, which takes them, and its [`Preparer`].
-pub(super) struct ReadyFiles {
+pub(crate) struct ReadyFiles {
     disk: Arc<dyn Disk>,
     file_bytes: u64,
     /// What `queue` says, for those who do not want to wait for its lock: it is held while a file is made.
@@ -94,10 +96,10 @@ pub(super) struct ReadyFiles {
 }
 
 /// A log file without records.
-pub(super) struct ReadyFile {
-    pub(super) number: u64,
-    pub(super) file: Box<dyn DiskFile>,
-    pub(super) beneath: Beneath,
+pub(crate) struct ReadyFile {
+    pub(crate) number: u64,
+    pub(crate) file: Box<dyn DiskFile>,
+    pub(crate) beneath: Beneath,
 }
 
 struct Queue {
@@ -108,13 +110,13 @@ struct Queue {
 }
 
 impl ReadyFiles {
-    pub(super) fn new(disk: Arc<dyn Disk>, file_bytes: u64, ready: VecDeque<ReadyFile>, next_number: u64) -> ReadyFiles {
+    pub(crate) fn new(disk: Arc<dyn Disk>, file_bytes: u64, ready: VecDeque<ReadyFile>, next_number: u64) -> ReadyFiles {
         let due = AtomicBool::new(ready.is_empty());
         ReadyFiles { disk, file_bytes, due, queue: Mutex::new(Queue { ready, next_number, failure: None }) }
     }
 
     /// The next file: a prepared one, the one that is being prepared once it is complete, or one that is made now.
-    pub(super) fn take(&self) -> Result<ReadyFile, StorageError> {
+    pub(crate) fn take(&self) -> Result<ReadyFile, StorageError> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match queue.ready.pop_front() {
             Some(file) => file,

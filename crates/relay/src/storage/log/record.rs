@@ -20,7 +20,7 @@
 //! padding     zeros up to the next multiple of 4,096
 //! ```
 
-use super::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES};
+use crate::storage::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES};
 use relay_core::Batch;
 use relay_core::limits::{BATCH_LEN_MAX_ROOMS, BATCH_MAX_BYTES, ROOM_NAME_LEN_MAX_CHARS};
 use std::fmt;
@@ -63,7 +63,7 @@ impl<'a> Record<'a> {
     }
 
     /// What the record takes in its file.
-    pub(super) fn padded_bytes(&self) -> u64 {
+    pub(crate) fn padded_bytes(&self) -> u64 {
         self.header.padded_bytes()
     }
 
@@ -80,37 +80,37 @@ impl<'a> Record<'a> {
 
 /// What the next record of a chain must say about itself. Stale bytes of a reused file say something else.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Link {
-    pub(super) file_number: u64,
-    pub(super) sequence: u64,
-    pub(super) previous_checksum: u32,
+pub(crate) struct Link {
+    pub(crate) file_number: u64,
+    pub(crate) sequence: u64,
+    pub(crate) previous_checksum: u32,
 }
 
 /// What a record was written over. Over zeros an unfinished write leaves zeros, so it can be told from a record that decayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beneath {
+pub(crate) enum Beneath {
     Zeros,
     OlderRecords,
 }
 
 /// The header of a record, right in itself but not yet checked against the body.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
-    pub(super) beneath: Beneath,
-    pub(super) file_number: u64,
-    pub(super) sequence: u64,
+pub(crate) struct Header {
+    pub(crate) beneath: Beneath,
+    pub(crate) file_number: u64,
+    pub(crate) sequence: u64,
     unix_ms: u64,
     message_count: u32,
     body_bytes: u32,
     previous_checksum: u32,
     body_checksum: u32,
     /// The header's own, which the next record names.
-    pub(super) checksum: u32,
+    pub(crate) checksum: u32,
 }
 
 /// Why bytes are not the record that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Invalid {
+pub(crate) enum Invalid {
     /// Zeros, or the end of the file.
     NoRecord,
     Header,
@@ -123,7 +123,7 @@ pub(super) enum Invalid {
 
 impl Header {
     /// Reads a header from the start of `bytes`.
-    pub(super) fn read(bytes: &[u8]) -> Result<Header, Invalid> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Header, Invalid> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Invalid::NoRecord) };
         if *bytes == [0; HEADER_BYTES] {
             return Err(Invalid::NoRecord);
@@ -155,27 +155,27 @@ impl Header {
         if header.padded_bytes() > RECORD_BYTES_MAX { Err(Invalid::Length) } else { Ok(header) }
     }
 
-    pub(super) fn fits(&self, link: &Link) -> bool {
+    pub(crate) fn fits(&self, link: &Link) -> bool {
         (self.file_number, self.sequence, self.previous_checksum) == (link.file_number, link.sequence, link.previous_checksum)
     }
 
     /// Header and body, without the padding.
-    pub(super) fn record_bytes(&self) -> usize {
+    pub(crate) fn record_bytes(&self) -> usize {
         HEADER_BYTES + self.body_bytes as usize
     }
 
     /// What the record takes in its file.
-    pub(super) fn padded_bytes(&self) -> u64 {
+    pub(crate) fn padded_bytes(&self) -> u64 {
         (HEADER_BYTES as u64 + u64::from(self.body_bytes)).next_multiple_of(RECORD_ALIGNMENT_BYTES)
     }
 
     /// The record that this is the header of, in bytes that [`check`](Header::check) found right.
-    pub(super) fn trusted(self, bytes: &[u8]) -> Record<'_> {
+    pub(crate) fn trusted(self, bytes: &[u8]) -> Record<'_> {
         Record { header: self, body: bytes.get(HEADER_BYTES..self.record_bytes()).unwrap_or_default() }
     }
 
     /// Judges the record that this is the header of. `bytes` start with the header and may end early.
-    pub(super) fn check(self, bytes: &[u8]) -> Result<Record<'_>, Invalid> {
+    pub(crate) fn check(self, bytes: &[u8]) -> Result<Record<'_>, Invalid> {
         let Some(body) = bytes.get(HEADER_BYTES..self.record_bytes()) else { return Err(Invalid::Length) };
         if crc32c::crc32c(body) != self.body_checksum {
             return Err(Invalid::Body);
@@ -209,7 +209,7 @@ impl fmt::Display for Invalid {
 }
 
 /// How many bytes the batch's record takes in a file, padding included; `None` when it is more than a record can hold.
-pub(super) fn padded_bytes(batch: &Batch) -> Option<u64> {
+pub(crate) fn padded_bytes(batch: &Batch) -> Option<u64> {
     batch.sections.iter().try_fold(0u32, |count, section| count.checked_add(section.message_count))?;
     let sections = batch.sections.iter().map(|section| (SECTION_HEADER_BYTES + section.room.len() + section.lines.len()) as u64);
     let bytes = (HEADER_BYTES as u64 + sections.sum::<u64>()).next_multiple_of(RECORD_ALIGNMENT_BYTES);
@@ -219,7 +219,7 @@ pub(super) fn padded_bytes(batch: &Batch) -> Option<u64> {
 /// Replaces what `out` holds by the batch's record, padding included, and returns its header's checksum: the next record names it.
 ///
 /// The batch must be one for which [`padded_bytes`] returned a length, which keeps every number below in its range.
-pub(super) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: u64, batch: &Batch) -> u32 {
+pub(crate) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: u64, batch: &Batch) -> u32 {
     out.clear();
     out.resize(HEADER_BYTES, 0);
     let message_count: u32 = batch.sections.iter().map(|section| section.message_count).sum();
@@ -254,7 +254,7 @@ pub(super) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: 
 }
 
 /// Gives the header at the start of `bytes` its checksum, and returns it.
-pub(super) fn seal_header(bytes: &mut [u8]) -> u32 {
+pub(crate) fn seal_header(bytes: &mut [u8]) -> u32 {
     let checksum = crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]);
     bytes[HEADER_CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
     checksum
@@ -278,7 +278,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Header of a record, in bytes.
-pub(super) const HEADER_BYTES: usize = 52;
+pub(crate) const HEADER_BYTES: usize = 52;
 
 const HEADER_CHECKSUM_AT: usize = 48;
 const SECTION_HEADER_BYTES: usize = 12;

@@ -11,13 +11,15 @@
 //! Costs a read of what a record may take, and a rewrite of the last record. Next: `prepare.rs`.
 
 use super::{
-    disk::{Access, Disk, PartlyWritten, write_all_at},
-    error::{OpenError, open_error},
     file_names::file_name,
-    limits::{READ_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES},
     record::{Beneath, Header, Invalid},
     scan::{Place, Scan},
     window::Window,
+};
+use crate::storage::{
+    disk::{Access, Disk, PartlyWritten, write_all_at},
+    error::{OpenError, open_error},
+    limits::{READ_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES},
 };
 
 /// Makes the end of a log that was read to its end durable and clean. Returns whether an unfinished commit was dropped.
@@ -25,7 +27,7 @@ use super::{
 /// # Errors
 ///
 /// The last record decayed, or the disk refuses.
-pub(super) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
+pub(crate) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
     let mut unfinished = Vec::new();
     for place in scan.next_places() {
         if place.offset < scan.file_bytes && scan.window.select(place.file_number)? {
@@ -49,7 +51,7 @@ pub(super) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
 
 /// What the bytes at the start of a file say about what lies beneath the record that will be written there. The first sector of a file that
 /// is reused always holds a header: that of an older record, or that of the record which was being written over it.
-pub(super) fn beneath_at_start(scan: &mut Scan, file_number: u64) -> Result<Beneath, OpenError> {
+pub(crate) fn beneath_at_start(scan: &mut Scan, file_number: u64) -> Result<Beneath, OpenError> {
     scan.window.select(file_number)?;
     Ok(match Header::read(scan.window.bytes(0, SECTOR_BYTES)?) {
         Ok(header) if header.file_number < file_number => Beneath::OlderRecords,
