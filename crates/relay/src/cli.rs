@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::duration;
+use crate::limits::DISK_BUDGET_MIN_BYTES;
+use crate::{byte_size, duration};
 
 /// A chat server that shows nobody a message that could still be lost.
 ///
@@ -32,7 +33,15 @@ pub enum Command {
     /// Serve chat rooms. People join them with `nc`: `JOIN <name> <room>`, then `MSG <text>`, `HISTORY`, `QUIT`.
     Serve(ServeOptions),
     /// Print everything that was ever said in a room, oldest first, also while a server runs.
-    History(HistoryOptions),
+    History(RoomOptions),
+    /// Print a room's messages as JSON, one object a line with id, time, name and text, oldest first, also while a server runs.
+    Export(RoomOptions),
+    /// Check everything that is stored, to the last byte, also while a server runs. Nothing is changed. Ends with 1 if something is damaged.
+    Verify(VerifyOptions),
+    /// Say what is damaged and what a repair would lose. With `--write`, save what is intact; the damaged folder is kept beside it.
+    Repair(RepairOptions),
+    /// Copy everything that is stored into a new folder, also while a server runs, and check the copy. `relay --data COPY` serves it.
+    Backup(BackupOptions),
 }
 
 impl Cli {
@@ -78,20 +87,77 @@ pub struct ServeOptions {
     #[arg(long, env = "RELAY_MESSAGES_PER_SECOND", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub messages_per_second: Option<u32>,
 
+    /// Forget messages that are older than this, such as `30d`. By default nothing is ever forgotten.
+    #[arg(long, env = "RELAY_KEEP_FOR", value_name = "TIME", value_parser = parse_keep_for)]
+    pub keep_for: Option<Duration>,
+
+    /// Forget all but so many messages of each room, the latest ones. By default nothing is ever forgotten.
+    #[arg(long, env = "RELAY_KEEP_MESSAGES", value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub keep_messages: Option<u64>,
+
+    /// Forget the oldest messages of all when the data folder would grow beyond this, such as `20GiB`. By default it may grow until the disk
+    /// is full.
+    #[arg(long, env = "RELAY_DISK_BUDGET", value_name = "SIZE", value_parser = parse_disk_budget)]
+    pub disk_budget: Option<u64>,
+
     /// How much to say on standard error.
     #[arg(long, env = "RELAY_LOG", value_name = "LEVEL", default_value = "info")]
     pub log: LogLevel,
 }
 
-/// The options of `relay history`.
+/// The options of `relay history` and `relay export`.
 #[derive(Debug, Args)]
-pub struct HistoryOptions {
+pub struct RoomOptions {
     /// The room's name.
     pub room: String,
 
+    /// Where the data is.
+    #[command(flatten)]
+    pub data: DataOption,
+}
+
+/// The options of `relay verify`.
+#[derive(Debug, Args)]
+pub struct VerifyOptions {
+    /// Where the data is.
+    #[command(flatten)]
+    pub data: DataOption,
+
+    /// Say it as one JSON object, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The options of `relay repair`.
+#[derive(Debug, Args)]
+pub struct RepairOptions {
+    /// Where the data is.
+    #[command(flatten)]
+    pub data: DataOption,
+
+    /// Do it: put a folder with everything that is intact in the place of the damaged one, which is kept beside it under another name.
+    #[arg(long)]
+    pub write: bool,
+}
+
+/// The options of `relay backup`.
+#[derive(Debug, Args)]
+pub struct BackupOptions {
+    /// The folder to copy to: one that does not exist yet, or is empty.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+
+    /// Where the data is.
+    #[command(flatten)]
+    pub data: DataOption,
+}
+
+/// Which data folder a command is about.
+#[derive(Debug, Args)]
+pub struct DataOption {
     /// The folder that a server keeps its data in.
-    #[arg(long, env = "RELAY_DATA", value_name = "FOLDER", default_value = DEFAULT_DATA)]
-    pub data: PathBuf,
+    #[arg(long = "data", env = "RELAY_DATA", value_name = "FOLDER", default_value = DEFAULT_DATA)]
+    pub folder: PathBuf,
 }
 
 /// Where web clients connect.
@@ -105,6 +171,22 @@ pub enum HttpAddress {
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8000`; names are not looked up".to_owned())
+}
+
+fn parse_keep_for(text: &str) -> Result<Duration, String> {
+    match duration::parse(text)? {
+        Duration::ZERO => Err("nothing would be kept: leave the option out to keep everything".to_owned()),
+        keep_for => Ok(keep_for),
+    }
+}
+
+fn parse_disk_budget(text: &str) -> Result<u64, String> {
+    match byte_size::parse(text)? {
+        budget_bytes if budget_bytes < DISK_BUDGET_MIN_BYTES => {
+            Err(format!("at least {}MiB are needed: the log alone takes a part of it", DISK_BUDGET_MIN_BYTES >> 20))
+        }
+        budget_bytes => Ok(budget_bytes),
+    }
 }
 
 impl FromStr for HttpAddress {
@@ -161,6 +243,17 @@ mod tests {
         assert_eq!(options.listen, "127.0.0.1:9".parse().unwrap());
     }
 
+    #[test]
+    fn everything_is_kept_unless_it_is_said_how_much() {
+        let parse = |arguments: &[&str]| match Cli::parse_from(arguments).into_command() {
+            Command::Serve(options) => (options.keep_for, options.keep_messages, options.disk_budget),
+            _ => panic!("`relay` serves"),
+        };
+        assert_eq!(parse(&["relay"]), (None, None, None));
+        let options = ["relay", "--keep-for", "30d", "--keep-messages", "1000", "--disk-budget", "512MiB"];
+        assert_eq!(parse(&options), (Some(Duration::from_secs(30 * 24 * 3600)), Some(1000), Some(512 << 20)));
+    }
+
     #[track_caller]
     fn check_refused(arguments: &[&str], expected: &str) {
         let error = Cli::try_parse_from([&["relay"], arguments].concat()).unwrap_err().to_string();
@@ -176,5 +269,12 @@ mod tests {
         check_refused(&["serve", "--listen", "localhost"], "such as `127.0.0.1:8000`");
         check_refused(&["serve", "--messages-per-second", "0"], "0");
         check_refused(&["history"], "<ROOM>");
+        check_refused(&["export"], "<ROOM>");
+        check_refused(&["backup"], "<TARGET>");
+        check_refused(&["serve", "--keep-for", "0"], "leave the option out");
+        check_refused(&["serve", "--keep-for", "30"], "`30d`");
+        check_refused(&["serve", "--keep-messages", "0"], "0");
+        check_refused(&["serve", "--disk-budget", "20GB"], "`20GiB`");
+        check_refused(&["serve", "--disk-budget", "511MiB"], "at least 512MiB");
     }
 }

@@ -1,6 +1,6 @@
-//! Lengths of time as people write them: `10s`, `500ms`, `2m`, and `0` for off.
+//! Lengths of time as people write them: `10s`, `500ms`, `2m`, `12h`, `30d`, `4w`, and `0` for off.
 //!
-//! Next: `storage/mod.rs`, then its files.
+//! Next: `byte_size.rs`.
 
 use std::time::Duration;
 
@@ -9,8 +9,11 @@ use std::time::Duration;
 /// # Errors
 /// What is expected instead, in words.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let help =
-        || format!("`{text}` is not a length of time: write a whole number with its unit, such as `10s`, `500ms` or `2m`, or `0` for off");
+    let help = || {
+        format!(
+            "`{text}` is not a length of time: write a whole number with its unit, such as `10s`, `500ms`, `2m` or `30d`, or `0` for off"
+        )
+    };
     let digits_len = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_len);
     let number: u64 = number.parse().map_err(|_| help())?;
@@ -18,6 +21,9 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        "w" => 7 * 86_400_000,
         "" if number == 0 => 0,
         _ => return Err(help()),
     };
@@ -38,6 +44,9 @@ mod tests {
         check("10s", Some(Duration::from_secs(10)));
         check("500ms", Some(Duration::from_millis(500)));
         check("2m", Some(Duration::from_secs(120)));
+        check("12h", Some(Duration::from_secs(12 * 3600)));
+        check("30d", Some(Duration::from_secs(30 * 24 * 3600)));
+        check("4w", Some(Duration::from_secs(28 * 24 * 3600)));
         check("0", Some(Duration::ZERO));
         check("0s", Some(Duration::ZERO));
         for wrong in ["", "10", "s", "-1s", "1.5s", "1 s", "1h2m", "10S", "99999999999999999999s", "18446744073709551615m"] {

@@ -6,6 +6,7 @@
 mod limits;
 mod error;
 mod duration;
+mod byte_size;
 pub mod storage;
 pub mod server;
 mod output;

@@ -23,5 +23,8 @@ pub(crate) const LINGERING_LEN_MAX: usize = 32;
 /// How often it is looked whether a client has taken them.
 pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
 
+/// The smallest disk budget: half of it may be log (three files in use and two spare ones), the rest is history and its journal.
+pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;
+
 /// The longest line of the log: what every pipe takes at once when it takes anything (`PIPE_BUF`).
 pub(crate) const LINE_OF_LOG_MAX_BYTES: usize = 4096;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use relay::Log;
-use relay::cli::{Cli, Command, HistoryOptions, LogLevel};
+use relay::cli::{Cli, Command, LogLevel, RoomOptions};
 use relay::storage::{HistoryError, print_history};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             relay::serve(&options).map_err(|error| error.to_string())
         }
         Command::History(options) => history(&options).map_err(|error| error.to_string()),
+        Command::Export(_) | Command::Verify(_) | Command::Repair(_) | Command::Backup(_) => Err("not there yet".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -27,9 +28,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn history(options: &HistoryOptions) -> Result<(), HistoryError> {
+fn history(options: &RoomOptions) -> Result<(), HistoryError> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let printed = print_history(&options.data, &options.room, &mut out);
+    let printed = print_history(&options.data.folder, &options.room, &mut out);
     match printed.and_then(|_| out.flush().map_err(HistoryError::Output)) {
         // `relay history lobby | head` has seen enough.
         Err(HistoryError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

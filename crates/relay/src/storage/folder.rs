@@ -91,4 +91,6 @@ fn lock(data_dir: &Path) -> Result<File, OpenError> {
 
 const LOCK: &str = "lock";
 const LOG: &str = "log";
-const OURS: [&str; 2] = [LOCK, LOG];
+const HISTORY: &str = "history.db";
+const JOURNAL: &str = "history.db-journal";
+const OURS: [&str; 4] = [LOCK, LOG, HISTORY, JOURNAL];
