@@ -39,13 +39,13 @@ mod error;
 mod disk;
 mod folder;
 mod log;
-mod history;
+mod tools;
 
 #[cfg(test)]
 mod memory_disk;
 
 pub use contract::{Archive, ArchiveError, Committed, Failure, Loaded, Next, Storage, StorageError, Worked};
 pub use error::{HistoryError, OpenError};
-pub use history::print_history;
+pub use tools::print_history;
 pub use log::{Log, PrepareError, Preparer, Record, Recovered, StoredSection};
 pub use position::MessageId;

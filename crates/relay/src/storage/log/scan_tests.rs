@@ -3,11 +3,11 @@
 use crate::storage::{
     OpenError, Storage,
     disk::Disk,
-    history::print_room,
     limits::{READ_BYTES, RECORD_BYTES_MAX},
     log::file_names::file_name,
     log::record::{self, Beneath, HEADER_BYTES, Link, Record},
     memory_disk::{MemoryDisk, Random},
+    tools::print_room,
 };
 use relay_core::{Batch, Section};
 use std::sync::Arc;

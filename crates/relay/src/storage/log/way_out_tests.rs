@@ -4,8 +4,8 @@ use super::tests::{FILE_BYTES, PAGE, batch, check_opens, disk_with_six_records, 
 use crate::storage::{
     OpenError, Storage,
     disk::Disk,
-    history::print_room,
     memory_disk::{MemoryDisk, Random},
+    tools::print_room,
 };
 use std::{collections::BTreeSet, sync::Arc};
 

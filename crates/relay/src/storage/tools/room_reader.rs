@@ -3,7 +3,7 @@
 //! Takes no lock and writes nothing, so it runs beside a server; it shows what was committed when it gets there. Costs a read of the whole
 //! log. Knows nothing of the command line. This is the last file of `storage`.
 
-use super::{
+use crate::storage::{
     disk::{Disk, OsDisk},
     error::{HistoryError, OpenError, open_error},
     folder::log_dir,
