@@ -75,6 +75,10 @@ pub(crate) enum Pause {
     Rate,
     /// It does not take its answers. That is the client's doing: its clock goes on.
     Outbox,
+    /// The history that it has asked for is not loaded. Unlike the others this pause stands behind the request, which is to be answered.
+    History,
+    /// Nothing any more. What it has sent meanwhile is parsed when the shell comes to it: there may be thousands like it.
+    Turn,
 }
 
 #[derive(Clone, Debug)]

@@ -37,6 +37,14 @@ pub struct Counters {
     pub pauses_for_rate: u64,
     /// Connections paused because they do not take their answers.
     pub pauses_for_outbox: u64,
+    /// Connections paused because the history that they asked for is not loaded yet.
+    pub pauses_for_history: u64,
+    /// Rooms whose history was loaded from the archive.
+    pub rooms_loaded: u64,
+    /// Histories that could not be loaded, each attempt.
+    pub loads_failed: u64,
+    /// Rooms that are no longer in memory.
+    pub rooms_forgotten: u64,
     /// `PING`s sent.
     pub pings: u64,
     /// Connections ended, by reason, in the order of [`CloseReason::ALL`].

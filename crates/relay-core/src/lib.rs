@@ -9,12 +9,13 @@
 //! 1. For each readable socket: while [`Hub::may_read`], read and [`Hub::receive`]; when nothing is left to read, [`Hub::read_dry`], or
 //!    [`Hub::read_later`] when it has had its share of this turn; at its end, [`Hub::end_of_input`]; on an error, [`Hub::disconnect`]. For
 //!    each that can be written again, [`Hub::writable`].
-//! 2. When a batch came back from the disk, [`Hub::committed`] or [`Hub::commit_refused`].
+//! 2. When a batch came back from the disk, [`Hub::committed`] or [`Hub::commit_refused`]. When the archive has answered,
+//!    [`Hub::history_loaded`] or [`Hub::history_unavailable`]; when it has come further, [`Hub::archived`].
 //! 3. [`Hub::tick`], after the reading: a `PONG` that arrived together with its deadline counts.
 //! 4. For the next [`Hub::touched_len`] of [`Hub::pop_touched`]: write what [`Hub::outbox`] holds once and report it with [`Hub::sent`]
 //!    and, if the kernel took less, [`Hub::send_blocked`]; go back to step 1 where a pause is over, also if nothing has come meanwhile;
 //!    close what has ended.
-//! 5. [`Hub::take_batch`], for the commit worker.
+//! 5. [`Hub::take_batch`], for the commit worker, and [`Hub::pop_load`], for the archive.
 //! 6. Wait for sockets and the worker, at most until [`Hub::next_deadline`].
 //!
 //! ```
@@ -63,7 +64,7 @@ mod hub;
 pub use batch::{Batch, CommitError, Section};
 pub use closing::{CloseReason, Closed, Refused};
 pub use counters::Counters;
-pub use hub::{ConnectionId, Hub, Touched};
+pub use hub::{ConnectionId, Hub, Load, RoomId, Touched};
 pub use nanos::Nanos;
 pub use reply::SERVER_FULL;
 pub use settings::{PeerLimits, Rate, Settings};

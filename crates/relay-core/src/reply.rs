@@ -11,6 +11,7 @@ pub(crate) const INVALID_ROOM: &str = "ERR invalid room\n";
 pub(crate) const NAME_IN_USE: &str = "ERR name in use\n";
 pub(crate) const JOIN_TIMEOUT: &str = "ERR join timeout\n";
 pub(crate) const TOO_MUCH_BEFORE_JOIN: &str = "ERR too much before JOIN\n";
+pub(crate) const HISTORY_UNAVAILABLE: &str = "ERR history unavailable\n";
 pub(crate) const OK_QUIT: &str = "OK QUIT\n";
 pub(crate) const PING: &str = "PING\n";
 

@@ -1,11 +1,25 @@
-//! Rooms: who is in them and what was said last.
+//! Rooms in memory: who is in them and what was said last.
 //!
-//! Both maps are ordered: what strangers choose is compared, never hashed, so nobody can make the keys collide, and a step costs one
+//! ```text
+//!   JOIN --> in use: members, or messages to be committed --> unused, not archived --archived--> forgotten
+//!                ^                                   |               |                              ^
+//!                +--------------- JOIN --------------|---------------+                              |
+//!                                                    +-- no message here, or all are archived ------+
+//! ```
+//!
+//! A room that is not in memory may have messages in the archive. So a new one is cold: what it had is asked for once, at the first `JOIN`,
+//! and goes before what is said meanwhile. What is forgotten can be loaded again.
+//!
+//! All maps are ordered: what strangers choose is compared, never hashed, so nobody can make the keys collide, and a step costs one
 //! comparison of short strings. They are searched on `JOIN` and on leaving only; a message finds its room by key. Knows keys of
 //! connections, not connections. Next: `uncommitted.rs`.
 
-use alloc::{collections::BTreeMap, rc::Rc};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
+use crate::once_queue::OnceQueue;
 use crate::slots::{Key, Slots};
 use crate::tail::Tail;
 
@@ -15,10 +29,28 @@ pub(crate) struct Room {
     pub(crate) name: Rc<str>,
     /// The connections of the members, in the order of their names.
     pub(crate) members: BTreeMap<Rc<str>, Key>,
+    /// Its last messages; until `past` is loaded only those since the room is in memory.
     pub(crate) tail: Tail,
+    pub(crate) past: Past,
+    /// How many commits there had been when the room was made. It had no message then that was not committed, so exactly what they hold of
+    /// it is its past.
+    pub(crate) past_commits: u64,
+    /// The number of the last commit with messages that are in memory; without any 0.
+    pub(crate) last_commit: u64,
     pub(crate) open_section: OpenSection,
     /// The batches that hold messages of this room: until they are committed the room stays, also without members.
     pub(crate) uncommitted_sections: u32,
+}
+
+/// The messages of a room from before it was in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// They are asked for, and not there yet.
+    Asked,
+    /// They could not be loaded, and nobody has asked again.
+    Unavailable,
+    /// They are in the tail.
+    Loaded,
 }
 
 /// Where a room's newest open messages are collected (`uncommitted` does it).
@@ -30,16 +62,28 @@ pub(crate) struct OpenSection {
     pub(crate) index: usize,
 }
 
-/// All rooms that have members or messages.
+/// All rooms that have members, or messages that are not archived.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     rooms: Slots<Room>,
     by_name: BTreeMap<Rc<str>, Key>,
+    /// Rooms whose past is to be loaded, the first to ask first. Some may be forgotten by now.
+    to_load: OnceQueue,
+    /// Rooms that nobody uses and that stay for their messages, in the order of their last commits.
+    unarchived: BTreeSet<(u64, Key)>,
+    /// So many commits are in the archive.
+    archived_commits: u64,
 }
 
 impl Rooms {
     pub(crate) fn new() -> Rooms {
-        Rooms { rooms: Slots::new(), by_name: BTreeMap::new() }
+        Rooms {
+            rooms: Slots::new(),
+            by_name: BTreeMap::new(),
+            to_load: OnceQueue::default(),
+            unarchived: BTreeSet::new(),
+            archived_commits: 0,
+        }
     }
 
     #[inline]
@@ -47,8 +91,8 @@ impl Rooms {
         self.rooms.get_mut(key)
     }
 
-    /// The room of this name, made if it is not there.
-    pub(crate) fn open(&mut self, name: &str) -> (Key, &mut Room) {
+    /// The room of this name for one more member, made if it is not there: after so many commits.
+    pub(crate) fn open(&mut self, name: &str, commits: u64) -> (Key, &mut Room) {
         let key = match self.by_name.get(name) {
             Some(&key) => key,
             None => {
@@ -57,15 +101,22 @@ impl Rooms {
                     name: Rc::clone(&name),
                     members: BTreeMap::new(),
                     tail: Tail::default(),
+                    past: Past::Asked,
+                    past_commits: commits,
+                    last_commit: 0,
                     open_section: OpenSection::default(),
                     uncommitted_sections: 0,
                 };
                 let key = self.rooms.insert(room);
                 self.by_name.insert(name, key);
+                self.to_load.push(key.index);
                 key
             }
         };
         let Some(room) = self.rooms.get_mut(key) else { unreachable!("`by_name` names living rooms") };
+        if room.members.is_empty() {
+            self.unarchived.remove(&(room.last_commit, key));
+        }
         (key, room)
     }
 
@@ -75,12 +126,56 @@ impl Rooms {
         room.is_some_and(|room| room.members.contains_key(name))
     }
 
-    /// Drops a room that nobody could tell from a new one. Rooms with messages stay: their history is asked for later.
-    pub(crate) fn forget_if_unused(&mut self, key: Key) {
-        let Some(room) = self.rooms.get(key) else { return };
-        if room.members.is_empty() && room.tail.is_empty() && room.uncommitted_sections == 0 {
+    /// Asks for a room's past again, after a failure.
+    pub(crate) fn ask_again(&mut self, key: Key) {
+        let Some(room) = self.rooms.get_mut(key) else { return };
+        if room.past == Past::Unavailable {
+            room.past = Past::Asked;
+            self.to_load.push(key.index);
+        }
+    }
+
+    /// The next room whose past is to be loaded.
+    pub(crate) fn pop_to_load(&mut self) -> Option<(Key, &Room)> {
+        while let Some(index) = self.to_load.pop() {
+            if let Some(key) = self.rooms.key_at(index) {
+                return Some((key, self.rooms.get(key)?));
+            }
+        }
+        None
+    }
+
+    /// Drops a room that nobody uses, now or once its messages are archived. Says whether it is gone.
+    pub(crate) fn forget_if_unused(&mut self, key: Key) -> bool {
+        let Some(room) = self.rooms.get(key) else { return false };
+        if !room.members.is_empty() || room.uncommitted_sections > 0 {
+            return false;
+        }
+        if room.last_commit > self.archived_commits {
+            self.unarchived.insert((room.last_commit, key));
+            return false;
+        }
+        self.remove(key);
+        true
+    }
+
+    /// Notes that so many commits are archived, and drops the rooms that waited for that. Says how many.
+    pub(crate) fn forget_archived(&mut self, commits: u64) -> u64 {
+        self.archived_commits = self.archived_commits.max(commits);
+        let mut forgotten = 0;
+        while let Some(&(last_commit, key)) = self.unarchived.first()
+            && last_commit <= self.archived_commits
+        {
+            self.unarchived.pop_first();
+            self.remove(key);
+            forgotten += 1;
+        }
+        forgotten
+    }
+
+    fn remove(&mut self, key: Key) {
+        if let Some(room) = self.rooms.remove(key) {
             self.by_name.remove(&room.name);
-            self.rooms.remove(key);
         }
     }
 

@@ -47,6 +47,21 @@ impl Tail {
         }
     }
 
+    /// Adds what was committed before everything that is here, as far as it is wanted still.
+    pub(crate) fn push_before(&mut self, mut lines: Vec<u8>, len_messages: usize) {
+        let wanted = len_messages.min(HISTORY_LEN_MAX_MESSAGES.saturating_sub(self.len_messages));
+        if wanted == 0 {
+            return;
+        }
+        self.answer = None;
+        if wanted < len_messages {
+            lines = last_lines(&lines, wanted).to_vec();
+        }
+        lines.shrink_to_fit();
+        self.len_messages += wanted;
+        self.chunks.push_front(Chunk { lines: Rc::new(lines), len_messages: wanted });
+    }
+
     /// The whole answer to `HISTORY`.
     pub(crate) fn answer(&mut self) -> Rc<Vec<u8>> {
         let answer = self.answer.take().unwrap_or_else(|| Rc::new(self.answer_after(&[], 0)));
@@ -67,10 +82,6 @@ impl Tail {
         }
         answer.extend_from_slice(b"HISTORY_END\n");
         answer
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
     }
 }
 

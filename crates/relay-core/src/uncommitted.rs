@@ -195,7 +195,7 @@ mod tests {
         let text = b"x".repeat(text_len_bytes);
         let mut number = 0;
         while !uncommitted.is_full() {
-            let (key, room) = rooms.open(&format!("{}", number % rooms_len));
+            let (key, room) = rooms.open(&format!("{}", number % rooms_len), 0);
             uncommitted.push(senders[number % senders_len], key, room, "a", &text);
             number += 1;
         }

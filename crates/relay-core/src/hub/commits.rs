@@ -82,6 +82,7 @@ impl Hub {
         }
         if let Some(room) = self.rooms.get_mut(room_key) {
             room.tail.push(&lines, message_count as usize);
+            room.last_commit = self.counters.commits;
         }
     }
 
@@ -133,7 +134,7 @@ impl Hub {
         for &key in &flight.rooms {
             if let Some(room) = self.rooms.get_mut(key) {
                 room.uncommitted_sections -= 1;
-                self.rooms.forget_if_unused(key);
+                self.forget_room_if_unused(key);
             }
         }
         for key in answered {

@@ -48,6 +48,7 @@ impl Hub {
     pub(super) fn drain_all_if_shut_down(&mut self, now: Nanos) {
         if self.is_shutting_down && self.uncommitted.is_empty() {
             for key in self.connections.keys() {
+                self.answer_without_history(now, key);
                 self.drain(now, key, CloseReason::Shutdown);
             }
         }
@@ -90,7 +91,7 @@ impl Hub {
         let (Some(member), Some(Identity { name, .. })) = (connection.member.take(), &connection.identity) else { return };
         if let Some(room) = self.rooms.get_mut(member.room) {
             room.members.remove(name);
-            self.rooms.forget_if_unused(member.room);
+            self.forget_room_if_unused(member.room);
         }
     }
 }

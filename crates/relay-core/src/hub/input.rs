@@ -2,7 +2,7 @@
 //!
 //! A read is parsed where it lies, in the shell's buffer. Copied is only what cannot be parsed yet: an unfinished line, or everything
 //! behind the line at which the connection had to pause. When the cause of a pause goes away, [`Hub::resume_from`] parses that first, and
-//! the shell is told to read on. The clock of a paused connection starts again when the shell has read it dry (`clock` says why). Next:
+//! the shell is told to read on; or it is told first and parses when the shell comes to it ([`Pause::Turn`]). The clock of a paused connection starts again when the shell has read it dry (`clock` says why). Next:
 //! `requests.rs`.
 
 use core::mem;
@@ -20,6 +20,9 @@ impl Hub {
     /// Whether the shell should read from this connection now. If not, and if that will change, the hub remembers that it was asked, and
     /// [`Hub::pop_touched`] says when to read on. A pause may bring a new [`Hub::next_deadline`].
     pub fn may_read(&mut self, now: Nanos, id: ConnectionId) -> bool {
+        if self.connections.get(id.0).is_some_and(|connection| connection.pause == Some(Pause::Turn)) {
+            self.parse_kept(now, id.0);
+        }
         let commits_are_full = self.uncommitted.is_full();
         let Some(connection) = self.connections.get(id.0) else { return false };
         if self.is_shutting_down || !connection.takes_input() || connection.pause.is_some() {
@@ -95,6 +98,9 @@ impl Hub {
             if rest.is_empty() || !connection.takes_input() || self.is_shutting_down {
                 return bytes.len();
             }
+            if connection.pause.is_some() {
+                return parsed_len;
+            }
             if let Some(cause) = connection.pause_cause(commits_are_full, now) {
                 self.pause(now, key, cause);
                 return parsed_len;
@@ -134,7 +140,7 @@ impl Hub {
         self.count_before_join(now, key, len_bytes);
     }
 
-    fn pause(&mut self, now: Nanos, key: Key, cause: Pause) {
+    pub(super) fn pause(&mut self, now: Nanos, key: Key, cause: Pause) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.pause = Some(cause);
         connection.clock.stop(now);
@@ -154,6 +160,8 @@ impl Hub {
                 connection.clock.give_back(now);
                 self.rearm(key);
             }
+            Pause::History => self.counters.pauses_for_history += 1,
+            Pause::Turn => {}
         }
     }
 
@@ -163,15 +171,23 @@ impl Hub {
         if connection.pause != Some(cause) {
             return;
         }
+        self.parse_kept(now, key);
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.pause.is_none() && connection.takes_input() {
+            connection.announce_read = true;
+            self.touched.push(key.index);
+        }
+    }
+
+    /// Ends a pause and handles what was kept, up to the next one.
+    fn parse_kept(&mut self, now: Nanos, key: Key) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
         connection.pause = None;
         let mut kept = mem::take(&mut connection.kept);
         let parsed_len = self.parse(now, key, kept.bytes());
         kept.consume(parsed_len);
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.kept = kept;
-        if connection.pause.is_none() && connection.takes_input() {
-            connection.announce_read = true;
-            self.touched.push(key.index);
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.kept = kept;
         }
     }
 }

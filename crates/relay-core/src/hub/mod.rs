@@ -1,6 +1,6 @@
 //! The whole server as one value. Each file of this folder is one side of it:
 //!
-//! `input` bytes into lines, pausing; `requests` what a line means; `commits` batches and fan-out; `output` what the shell sends;
+//! `input` bytes into lines, pausing; `requests` what a line means; `history` rooms that come into memory and go; `commits` batches and fan-out; `output` what the shell sends;
 //! `ending` how connections end; `time` deadlines.
 //!
 //! Nothing here iterates all connections, except a shutdown. Calls with the id of a connection that is gone do nothing. Next: `input.rs`,
@@ -8,15 +8,15 @@
 
 mod input;
 mod requests;
+mod history;
 mod commits;
 mod output;
 mod ending;
 mod time;
 
-use alloc::{collections::BTreeMap, rc::Rc};
+use alloc::collections::BTreeMap;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use crate::batch::Section;
 use crate::bucket::Bucket;
 use crate::clock::Due;
 use crate::closing::Refused;
@@ -31,6 +31,7 @@ use crate::settings::{PeerLimits, Settings};
 use crate::slots::{Key, Slots};
 use crate::uncommitted::Uncommitted;
 
+pub use history::{Load, RoomId};
 pub use output::Touched;
 
 /// All rooms and connections of a server.
@@ -81,12 +82,6 @@ impl Hub {
         }
     }
 
-    /// Adds stored messages to a room's history, oldest first: what the log held when the server started.
-    pub fn load_history(&mut self, section: Section) {
-        let (_, room) = self.rooms.open(&section.room);
-        room.tail.push(&Rc::new(section.lines), section.message_count as usize);
-    }
-
     /// Lets a connection in.
     ///
     /// # Errors
@@ -124,7 +119,7 @@ impl Hub {
         self.connections.len()
     }
 
-    /// The rooms in memory: those with members or with messages.
+    /// The rooms in memory: those with members, or with messages that are not archived.
     pub fn room_count(&self) -> usize {
         self.rooms.len()
     }

@@ -2,7 +2,7 @@
 //!
 //! A connection's answers come in the order of its requests. `MESSAGE` is the answer to `MSG` and comes with the commit; so every other
 //! answer waits behind the messages that its connection sent before and that are not committed yet (`commits` releases it). Next:
-//! `commits.rs`.
+//! `history.rs`.
 
 use alloc::{format, rc::Rc};
 
@@ -29,7 +29,7 @@ impl Hub {
         }
         match command {
             Command::Message { text } => self.message(now, key, text),
-            Command::History => self.answer(now, key, Answer::History),
+            Command::History => self.request_history(now, key),
             Command::Pong => self.expect_heartbeat(now, key),
             Command::Quit => self.leave(now, key, Answer::Quit),
             Command::Join { .. } | Command::Http | Command::Unknown => self.answer(now, key, Answer::Line(reply::EXPECTED_COMMAND)),
@@ -73,7 +73,7 @@ impl Hub {
             return Err(reply::NAME_IN_USE);
         }
         let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
-        let (room_key, room) = self.rooms.open(room_name);
+        let (room_key, room) = self.rooms.open(room_name, self.counters.commits);
         let name: Rc<str> = name.into();
         room.members.insert(Rc::clone(&name), key);
         connection.phase = Phase::Member;
