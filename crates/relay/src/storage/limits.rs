@@ -19,11 +19,38 @@ pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 20;
 /// How much one read takes from a log file when records are small.
 pub(crate) const READ_BYTES: usize = 1 << 20;
 
-/// How much of a new file is written between two syncs: a commit that goes on beside it waits for one of these, not for all of it.
+/// How much the first read takes at a place that somebody writes to: the smallest record.
+pub(crate) const READ_BYTES_MIN: usize = RECORD_ALIGNMENT_BYTES as usize;
+
+/// How much of a file is zeroed between two syncs: a commit that goes on beside it waits for one of these, not for all of it.
 pub(crate) const PREPARE_STEP_BYTES: usize = 1 << 20;
+
+/// Log files whose records are in the history and that wait to be used again. One is needed for each file that is filled; a second one
+/// bridges the time until the next fold. More come only after the archive was behind, and their space is worth more elsewhere.
+pub(crate) const LOG_FILES_SPARE_MAX: usize = 2;
 
 /// Below this much free space nothing is committed: what else uses the disk, the history and a repair among it, needs room to work.
 pub(crate) const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Free space is asked for once per this many committed bytes: 256 of the smallest commits, one system call in 512.
 pub(crate) const SPACE_CHECK_BYTES: u64 = 1 << 20;
+
+/// The lines of one segment: what is read for the history of a room, and what a flipped byte can take with it. A longer message is alone.
+pub(crate) const SEGMENT_BYTES: usize = 32 << 10;
+
+/// A last segment of at most this much is always rewritten with what follows it: the row is mostly on one page then.
+pub(crate) const SEGMENT_SMALL_BYTES: usize = 4096;
+
+/// The messages that are gathered, by room, before they are folded, with what they cost in memory beside their lines. The more there are,
+/// the more a room has at once; one record may come on top.
+pub(crate) const FOLD_WINDOW_BYTES: usize = 32 << 20;
+
+/// What one transaction of folding writes: so much that its syncs are worth it, and so little that a room to be loaded waits a few tens of
+/// milliseconds at most.
+pub(crate) const FOLD_TRANSACTION_BYTES: usize = 1 << 20;
+
+/// What a room or a segment adds to a transaction beside its lines: a page of an index, or the rest of its last page.
+pub(crate) const FOLD_PAGE_BYTES: usize = 4096;
+
+/// The prepared statements that are kept. There are fewer different ones.
+pub(crate) const STATEMENTS_MAX: usize = 32;

@@ -39,6 +39,7 @@ mod error;
 mod disk;
 mod folder;
 mod log;
+mod history;
 mod tools;
 
 #[cfg(test)]

@@ -1,0 +1,17 @@
+//! The history: everything that was ever committed and not deleted since, by room, in one SQLite file.
+//!
+//! ```text
+//! log records -> Window (by room) -> segments -> Database -> history.db
+//!                                                   |
+//!        HISTORY of a cold room, relay history <----+
+//! ```
+//!
+//! The files stand in reading order. `docs/decisions/` says why the log is folded into it, and how.
+
+mod segment;
+mod database;
+mod fold;
+
+pub(crate) use database::{Database, DatabaseError, Stored};
+pub(crate) use fold::{Window, Written};
+pub(crate) use segment::{Cursor, Message, Run, Segment};
