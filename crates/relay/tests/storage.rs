@@ -157,11 +157,16 @@ fn printed_commands_work_on_paths_that_a_shell_would_take_apart() {
         run_advice(&data_dir);
         assert_eq!(mode(&data_dir), 0o700);
 
+        // A shell that reads the other commands finds the folder in them.
         let file = fs::File::options().write(true).open(data_dir.join("log/00000001.log")).expect("it is ours");
         file.write_at(&[0; 4096], 4096).expect("it is ours");
-        run_advice(&data_dir);
-        let (_, recovered) = open(&data_dir).expect("the advice was followed");
-        assert_eq!(recovered.message_count, 1);
+        let error = open(&data_dir).err().expect("the log is refused").to_string();
+        for command in ["verify", "repair"] {
+            let (_, folder) = error.split_once(&format!("`relay {command} --data ")).expect("there is a command");
+            let (folder, _) = folder.split_once("` s").expect("the command ends");
+            let echoed = Command::new("sh").args(["-c", &format!("printf %s {folder}")]).output().expect("there is a shell");
+            assert_eq!(String::from_utf8_lossy(&echoed.stdout), data_dir.display().to_string());
+        }
     }
 }
 

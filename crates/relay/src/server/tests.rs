@@ -10,7 +10,7 @@ use relay_core::{Batch, PeerLimits, Rate, Settings};
 
 use super::*;
 use crate::limits::{LINGER_STEP, LINGERING_LEN_MAX, SLICES_PER_WRITE};
-use crate::storage::{Committed, StorageError};
+use crate::storage::{ArchiveError, Committed, Loaded, Next, StorageError, Worked};
 
 #[derive(Default)]
 struct CommitsAtOnce(u64);
@@ -18,7 +18,7 @@ struct CommitsAtOnce(u64);
 impl Storage for CommitsAtOnce {
     fn commit(&mut self, _: &Batch) -> Result<Committed, StorageError> {
         self.0 += 1;
-        Ok(Committed { sequence: self.0, log_bytes: 4096 })
+        Ok(Committed { sequence: self.0, log_bytes: 4096, file_taken: false })
     }
 }
 
@@ -30,17 +30,34 @@ impl Storage for Panics {
     }
 }
 
+/// Folds nothing and has nothing.
+struct Empty;
+
+impl Archive for Empty {
+    fn work(&mut self, _: u64) -> Result<Worked, ArchiveError> {
+        Ok(Worked { folded: 0, log_bytes: 0, next: Next::WhenCommitted })
+    }
+
+    fn load(&mut self, _: &str, _: u64) -> Result<Loaded, ArchiveError> {
+        Ok(Loaded::default())
+    }
+}
+
+fn parts<S: Storage>(settings: Settings, listener: TcpListener, storage: S) -> Parts<S, Empty> {
+    Parts { hub: Hub::new(settings), listener, storage, archive: Empty, base_sequence: 0, unfolded_bytes_max: 1 << 30 }
+}
+
 fn listener() -> TcpListener {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are ports left")
 }
 
 fn serve_on_loopback(settings: Settings, storage: impl Storage) -> Running {
-    start(Hub::new(settings), listener(), storage, None).expect("there are threads left")
+    start(parts(settings, listener(), storage)).expect("there are threads left")
 }
 
 /// A server of which only the connections work: the test is the other parts.
 fn server_without_parts() -> Rc<Server> {
-    Rc::new(Server::new(Hub::new(Settings::default()), promise().0))
+    Rc::new(Server::new(Hub::new(Settings::default()), 0, 1 << 30))
 }
 
 /// A client, and the server's end of its connection.
@@ -140,7 +157,7 @@ fn a_connection_with_unread_input_lingers_so_that_its_last_words_arrive() {
 
 async fn check_lingering(clock: &VirtualClock) {
     // No places but those that are kept for lingering.
-    let server = Rc::new(Server::new(Hub::new(Settings { connections_max: 0, ..Settings::default() }), promise().0));
+    let server = Rc::new(Server::new(Hub::new(Settings { connections_max: 0, ..Settings::default() }), 0, 1 << 30));
     let mut clients = Vec::new();
     for _ in 0..=LINGERING_LEN_MAX {
         let (client, stream, _) = connected().await;
@@ -151,6 +168,7 @@ async fn check_lingering(clock: &VirtualClock) {
         clients.push(client);
     }
     assert_eq!(server.lingering_len.get(), LINGERING_LEN_MAX, "one was too many");
+    assert_eq!(server.metrics.borrow().not_lingered, 1);
     clients.pop();
     for client in &clients {
         hears(client, "last words\n").await;
@@ -187,7 +205,7 @@ fn a_server_that_cannot_accept_any_more_stops() {
     let test = async {
         let listener = listener();
         rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).expect("it listens");
-        let running = start(Hub::new(Settings::default()), listener, CommitsAtOnce::default(), None).expect("there are threads left");
+        let running = start(parts(Settings::default(), listener, CommitsAtOnce::default())).expect("there are threads left");
         running.serve().await
     };
     let stop = event_loop.run_until_complete(test).expect("nothing panics");

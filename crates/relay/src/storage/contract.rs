@@ -26,6 +26,8 @@ pub struct Committed {
     pub sequence: u64,
     /// What it takes there.
     pub log_bytes: u64,
+    /// It was the first one in a new file of the log: the next file is to be made ready now, see [`Archive::work`].
+    pub file_taken: bool,
 }
 
 /// What moves committed messages out of the log into the history, and reads histories back.

@@ -55,8 +55,8 @@ pub enum OpenError {
         offset: u64,
         /// What is wrong there.
         reason: String,
-        /// The commands that start again with what is left.
-        way_out: String,
+        /// The data folder, for the commands that say more and repair.
+        data_dir: PathBuf,
     },
     /// The log was written by a newer relay.
     NewerFormat {
@@ -116,11 +116,13 @@ impl fmt::Display for OpenError {
                 path.display(),
                 quoted(&path.join("lock"))
             ),
-            OpenError::Damaged { path, offset, reason, way_out } => write!(
+            OpenError::Damaged { path, offset, reason, data_dir } => write!(
                 f,
-                "{} is damaged at offset {offset}: {reason}; relay does not start, because messages that people saw would be missing. \
-                 Restore the folder from a backup; `relay history ROOM` prints what can be read; {way_out}",
-                path.display()
+                "{} is damaged at offset {offset}: {reason}; relay does not go on, because messages that people saw would be missing. \
+                 `relay verify --data {data_dir}` says what else is wrong; restore the folder from a backup, or let \
+                 `relay repair --data {data_dir}` save what can be read",
+                path.display(),
+                data_dir = quoted(data_dir)
             ),
             OpenError::NewerFormat { path, offset, version } => write!(
                 f,

@@ -37,6 +37,11 @@ pub(crate) fn log_dir(data_dir: &Path) -> PathBuf {
     data_dir.join(LOG)
 }
 
+/// The data folder whose log files stand in `log_dir`: what people name at the command line.
+pub(crate) fn data_dir_of(log_dir: &Path) -> &Path {
+    log_dir.parent().unwrap_or(log_dir)
+}
+
 /// Makes the folder, or checks that it is one, that it is `ours`, and private.
 fn make_private(path: &Path, ours: fn(&Path) -> Result<(), OpenError>) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(path) {

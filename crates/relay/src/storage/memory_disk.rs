@@ -4,15 +4,16 @@
 //! names in order but not all, and after a failed sync the pages look clean though the disk never got them.
 
 use super::{
-    Record,
-    disk::{Access, Disk, DiskFile},
+    disk::{Access, Disk, DiskFile, RangeLock},
     error::OpenError,
     log::{Log, Recovered},
+    position::LogPosition,
 };
 use rustix::io::Errno;
 use std::{
     collections::BTreeMap,
     io,
+    ops::Range,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -52,6 +53,8 @@ struct State {
     powered_off: bool,
     /// What the next questions for free space are told.
     free_bytes: Option<Result<u64, Errno>>,
+    /// The handles made so far: each has a number, by which its locks are known.
+    handle_count: u64,
 }
 
 #[derive(Default, Clone)]
@@ -59,7 +62,23 @@ struct FileState {
     /// What a process sees.
     cached: Vec<u8>,
     durable: Vec<u8>,
-    unsynced: Vec<(u64, Vec<u8>)>,
+    unsynced: Vec<Change>,
+    locks: Vec<Held>,
+}
+
+/// What has happened to a file's content and may not have reached the disk.
+#[derive(Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Truncate(u64),
+}
+
+/// A lock that a handle has on some bytes.
+#[derive(Clone)]
+struct Held {
+    handle: u64,
+    bytes: Range<u64>,
+    lock: RangeLock,
 }
 
 enum NameChange {
@@ -70,8 +89,8 @@ enum NameChange {
 
 impl MemoryDisk {
     /// Opens the log on this disk, at a time that stands still.
-    pub(crate) fn open_log(&self, file_bytes: u64, visit: &mut dyn FnMut(&Record<'_>)) -> Result<(Log, Recovered), OpenError> {
-        Log::open_on(Arc::new(self.clone()), file_bytes, || 1_700_000_000_000, visit)
+    pub(crate) fn open_log(&self, file_bytes: u64, position: LogPosition) -> Result<(Log, Recovered), OpenError> {
+        Log::open_on(Arc::new(self.clone()), file_bytes, position, || 1_700_000_000_000)
     }
 
     /// Makes the `call`th call that changes the disk, counted from 1 over its life, go wrong.
@@ -110,7 +129,7 @@ impl MemoryDisk {
     /// Puts a file there, durably, as somebody else would.
     pub(crate) fn put(&self, name: &str, content: Vec<u8>) {
         let mut state = self.lock();
-        state.files.push(FileState { durable: content.clone(), cached: content, unsynced: Vec::new() });
+        state.files.push(FileState { durable: content.clone(), cached: content, ..FileState::default() });
         let index = state.files.len() - 1;
         state.names.insert(name.to_owned(), index);
         state.durable_names.insert(name.to_owned(), index);
@@ -143,14 +162,24 @@ impl MemoryDisk {
         let sector_bytes = [512, 4096][random.below(2) as usize];
         let arrived_percent = [0, 10, 50, 90, 100][random.below(5) as usize];
         for file in &mut state.files {
-            for (offset, bytes) in std::mem::take(&mut file.unsynced) {
-                for (index, sector) in bytes.chunks(sector_bytes).enumerate() {
-                    if random.below(100) < arrived_percent {
-                        put_at(&mut file.durable, offset as usize + index * sector_bytes, sector);
+            for change in std::mem::take(&mut file.unsynced) {
+                match change {
+                    Change::Write(offset, bytes) => {
+                        for (index, sector) in bytes.chunks(sector_bytes).enumerate() {
+                            if random.below(100) < arrived_percent {
+                                put_at(&mut file.durable, offset as usize + index * sector_bytes, sector);
+                            }
+                        }
+                    }
+                    Change::Truncate(byte_count) => {
+                        if random.below(100) < arrived_percent {
+                            file.durable.resize(byte_count as usize, 0);
+                        }
                     }
                 }
             }
             file.cached = file.durable.clone();
+            file.locks.clear();
         }
         (state.powered_off, state.fault, state.full_at_next_write) = (false, None, false);
     }
@@ -183,7 +212,9 @@ impl MemoryDisk {
     }
 
     fn file(&self, index: usize) -> Box<dyn DiskFile> {
-        Box::new(MemoryFile { disk: self.clone(), index })
+        let mut state = self.lock();
+        state.handle_count += 1;
+        Box::new(MemoryFile { disk: self.clone(), index, handle: state.handle_count })
     }
 }
 
@@ -203,6 +234,7 @@ impl Disk for MemoryDisk {
             return Err(Errno::IO.into());
         }
         let index = *state.names.get(name).ok_or(Errno::NOENT)?;
+        drop(state);
         Ok(self.file(index))
     }
 
@@ -249,6 +281,13 @@ impl Disk for MemoryDisk {
 struct MemoryFile {
     disk: MemoryDisk,
     index: usize,
+    handle: u64,
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        self.disk.lock().files[self.index].locks.retain(|held| held.handle != self.handle);
+    }
 }
 
 impl MemoryFile {
@@ -286,7 +325,7 @@ impl DiskFile for MemoryFile {
         let taken = if matches!(fault, None | Some(Fault::PowerCut)) { bytes } else { &bytes[..bytes.len() / 2] };
         let file = &mut state.files[self.index];
         put_at(&mut file.cached, offset as usize, taken);
-        file.unsynced.push((offset, taken.to_vec()));
+        file.unsynced.push(Change::Write(offset, taken.to_vec()));
         match fault {
             Some(Fault::PowerCut | Fault::IoError) => Err(Errno::IO.into()),
             fault => {
@@ -301,8 +340,11 @@ impl DiskFile for MemoryFile {
         let file = &mut state.files[self.index];
         match fault {
             None | Some(Fault::ShortWrite) => {
-                for (offset, bytes) in file.unsynced.drain(..) {
-                    put_at(&mut file.durable, offset as usize, &bytes);
+                for change in file.unsynced.drain(..) {
+                    match change {
+                        Change::Write(offset, bytes) => put_at(&mut file.durable, offset as usize, &bytes),
+                        Change::Truncate(byte_count) => file.durable.resize(byte_count as usize, 0),
+                    }
                 }
                 Ok(())
             }
@@ -314,6 +356,54 @@ impl DiskFile for MemoryFile {
             Some(fault) => Err(fault.error()),
         }
     }
+
+    fn truncate(&self, byte_count: u64) -> io::Result<()> {
+        let (mut state, fault) = self.disk.change(format!("truncate {} {byte_count}", self.name()))?;
+        let file = &mut state.files[self.index];
+        if matches!(fault, None | Some(Fault::ShortWrite | Fault::PowerCut)) {
+            file.cached.resize(byte_count as usize, 0);
+            file.unsynced.push(Change::Truncate(byte_count));
+        }
+        fault.filter(|fault| *fault != Fault::ShortWrite).map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    fn lock(&self, bytes: Range<u64>, lock: RangeLock) -> io::Result<bool> {
+        let mut state = self.disk.lock();
+        let locks = &mut state.files[self.index].locks;
+        let is_in_the_way = |held: &Held| {
+            held.handle != self.handle
+                && overlap(&held.bytes, &bytes)
+                && (held.lock == RangeLock::Exclusive || lock == RangeLock::Exclusive)
+        };
+        if lock != RangeLock::None && locks.iter().any(is_in_the_way) {
+            return Ok(false);
+        }
+        // What this handle had on some of the bytes goes; what it had beside them stays.
+        for held in std::mem::take(locks) {
+            if held.handle != self.handle || !overlap(&held.bytes, &bytes) {
+                locks.push(held);
+                continue;
+            }
+            for rest in [held.bytes.start..bytes.start, bytes.end..held.bytes.end] {
+                if rest.start < rest.end {
+                    locks.push(Held { bytes: rest, ..held.clone() });
+                }
+            }
+        }
+        if lock != RangeLock::None {
+            locks.push(Held { handle: self.handle, bytes, lock });
+        }
+        Ok(true)
+    }
+
+    fn is_locked(&self, bytes: Range<u64>) -> io::Result<bool> {
+        let state = self.disk.lock();
+        Ok(state.files[self.index].locks.iter().any(|held| held.handle != self.handle && overlap(&held.bytes, &bytes)))
+    }
+}
+
+fn overlap(left: &Range<u64>, right: &Range<u64>) -> bool {
+    left.start < right.end && right.start < left.end
 }
 
 impl Fault {

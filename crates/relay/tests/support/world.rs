@@ -9,13 +9,13 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use memchr::memchr;
 use miniloop::net::{TcpListener, TcpStream};
 use miniloop::{EventLoop, Task, VirtualClock};
-use relay::server::{self, Stop, Stopper};
-use relay::storage::{Committed, Failure, Storage, StorageError};
+use relay::server::{self, Measured, Parts, Stop, Stopper};
+use relay::storage::{Archive, ArchiveError, Committed, Failure, Loaded, Next, Storage, StorageError, Worked};
 use relay_core::{Batch, Hub, Settings};
 
 use super::Watchdog;
@@ -25,12 +25,24 @@ pub(crate) struct World {
     pub(crate) clock: VirtualClock,
     pub(crate) address: SocketAddrV4,
     pub(crate) stopper: Stopper,
+    pub(crate) measured: Measured,
     /// Ends with the server.
     pub(crate) serving: Task<Stop>,
 }
 
-/// Runs a test beside a server. Whatever panics in a task of the server fails the test.
+/// Runs a test beside a server whose archive is empty. Whatever panics in a task of the server fails the test.
 pub(crate) fn in_virtual_time<F: Future>(settings: Settings, storage: impl Storage, test: impl FnOnce(World) -> F) -> F::Output {
+    in_virtual_time_with(settings, storage, Empty, 1 << 30, test)
+}
+
+/// The same with an archive, and so many bytes of the log that may be unfolded. Thousand commits were made before this start.
+pub(crate) fn in_virtual_time_with<F: Future>(
+    settings: Settings,
+    storage: impl Storage,
+    archive: impl Archive,
+    unfolded_bytes_max: u64,
+    test: impl FnOnce(World) -> F,
+) -> F::Output {
     let _watchdog = Watchdog::new();
     let clock = VirtualClock::manual();
     // The kernel delivers what was sent in real time.
@@ -42,12 +54,110 @@ pub(crate) fn in_virtual_time<F: Future>(settings: Settings, storage: impl Stora
             ControlFlow::<()>::Break(())
         });
         let listener = TcpListener::bind(([127, 0, 0, 1], 0).into()).expect("there are ports left");
-        let running = server::start(Hub::new(settings), listener, storage, None).expect("there are threads left");
-        let (address, stopper) = (v4(running.address()), running.stopper());
+        let parts = Parts { hub: Hub::new(settings), listener, storage, archive, base_sequence: BASE_SEQUENCE, unfolded_bytes_max };
+        let running = server::start(parts).expect("there are threads left");
+        let (address, stopper, measured) = (v4(running.address()), running.stopper(), running.measured());
         let serving = miniloop::spawn(running.serve());
-        test(World { clock, address, stopper, serving }).await
+        test(World { clock, address, stopper, measured, serving }).await
     });
     done.expect("the loop runs and nothing panics")
+}
+
+impl World {
+    /// One number of what the server has measured.
+    #[track_caller]
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        let text = self.measured.text();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {name} in\n{text}"))
+    }
+}
+
+/// The commits before a test's server was started.
+pub(crate) const BASE_SEQUENCE: u64 = 1_000;
+
+/// What a commit of a test's storage takes in the log.
+pub(crate) const COMMIT_BYTES: u64 = 4096;
+
+/// An archive that folds nothing and has nothing.
+pub(crate) struct Empty;
+
+impl Archive for Empty {
+    fn work(&mut self, _committed: u64) -> Result<Worked, ArchiveError> {
+        Ok(Worked { folded: 0, log_bytes: 0, next: Next::WhenCommitted })
+    }
+
+    fn load(&mut self, _room: &str, _up_to: u64) -> Result<Loaded, ArchiveError> {
+        Ok(Loaded::default())
+    }
+}
+
+/// An archive that says what it is asked, and waits until it is told what to answer. When nobody listens any more, it is as [`Empty`].
+pub(crate) struct Asking(Sender<Asked>);
+
+/// A call to the archive.
+pub(crate) enum Asked {
+    Work { committed: u64, answer: Sender<Result<Worked, ArchiveError>> },
+    Load { room: String, up_to: u64, answer: Sender<Result<Loaded, ArchiveError>> },
+}
+
+impl Asking {
+    pub(crate) fn new() -> (Asking, Questions) {
+        let (asking, asked) = channel();
+        (Asking(asking), Questions(asked))
+    }
+}
+
+impl Archive for Asking {
+    fn work(&mut self, committed: u64) -> Result<Worked, ArchiveError> {
+        let (answer, answered) = channel();
+        let _ = self.0.send(Asked::Work { committed, answer });
+        answered.recv().unwrap_or_else(|_| Empty.work(committed))
+    }
+
+    fn load(&mut self, room: &str, up_to: u64) -> Result<Loaded, ArchiveError> {
+        let (answer, answered) = channel();
+        let _ = self.0.send(Asked::Load { room: room.to_owned(), up_to, answer });
+        answered.recv().unwrap_or_else(|_| Empty.load(room, up_to))
+    }
+}
+
+/// What an [`Asking`] archive is asked.
+pub(crate) struct Questions(Receiver<Asked>);
+
+impl Questions {
+    /// Waits for the next question, which must be for work after this commit. Returns how to answer it.
+    pub(crate) async fn work(&self, expected: u64) -> Sender<Result<Worked, ArchiveError>> {
+        match self.next().await {
+            Asked::Work { committed, answer } => {
+                assert_eq!(committed, expected);
+                answer
+            }
+            Asked::Load { room, .. } => panic!("asked for {room}"),
+        }
+    }
+
+    /// Waits for the next question, which must be for this room up to this commit.
+    pub(crate) async fn load(&self, expected: (&str, u64)) -> Sender<Result<Loaded, ArchiveError>> {
+        match self.next().await {
+            Asked::Load { room, up_to, answer } => {
+                assert_eq!((&*room, up_to), expected);
+                answer
+            }
+            Asked::Work { committed, .. } => panic!("asked for work after {committed}"),
+        }
+    }
+
+    async fn next(&self) -> Asked {
+        loop {
+            match self.0.try_recv() {
+                Ok(asked) => return asked,
+                // The worker is another thread: the loop turns until it has come so far.
+                Err(TryRecvError::Empty) => miniloop::sleep_until(miniloop::now()).await,
+                Err(TryRecvError::Disconnected) => panic!("the archive is gone"),
+            }
+        }
+    }
 }
 
 /// A storage that does what it is told for each commit: it waits until it is told. When nobody can tell it any more, it commits.
@@ -59,7 +169,7 @@ pub(crate) struct Told {
 impl Told {
     pub(crate) fn new() -> (Sender<Result<(), StorageError>>, Told) {
         let (verdicts, told) = channel();
-        (verdicts, Told { verdicts: told, sequence: 0 })
+        (verdicts, Told { verdicts: told, sequence: BASE_SEQUENCE })
     }
 
     /// One that commits at once.
@@ -72,7 +182,7 @@ impl Storage for Told {
     fn commit(&mut self, _batch: &Batch) -> Result<Committed, StorageError> {
         self.verdicts.recv().unwrap_or(Ok(()))?;
         self.sequence += 1;
-        Ok(Committed { sequence: self.sequence, log_bytes: 4096 })
+        Ok(Committed { sequence: self.sequence, log_bytes: 4096, file_taken: false })
     }
 }
 

@@ -2,17 +2,15 @@
 //!
 //! A commit that a power cut or `kill -9` interrupted was shown to nobody: it is dropped and its bytes are overwritten. But a record that
 //! is whole and wrong was shown, and dropping it would lose it silently. The two can be told apart because a disk writes a sector whole or
-//! not at all, and a new file holds zeros: an unfinished record lacks a sector, which then is all zeros; a decayed one lacks none. The
-//! header stands in the first sector and has a checksum of its own: it is there and right, or it has decayed. So its length can be trusted,
-//! and how many sectors there must be is known.
-//!
-//! In a file that is reused (`Beneath::OlderRecords`) an unwritten sector can hold anything, so there the record counts as unfinished.
+//! not at all, and every file holds zeros before its records, those that are used again as well: an unfinished record lacks a sector, which
+//! then is all zeros; a decayed one lacks none. The header stands in the first sector and has a checksum of its own: it is there and right,
+//! or it has decayed. So its length can be trusted, and how many sectors there must be is known.
 //!
 //! Costs a read of what a record may take, and a rewrite of the last record. Next: `prepare.rs`.
 
 use super::{
     file_names::file_name,
-    record::{Beneath, Header, Invalid},
+    record::{Header, Invalid},
     scan::{Place, Scan},
     window::Window,
 };
@@ -22,12 +20,14 @@ use crate::storage::{
     limits::{READ_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES},
 };
 
-/// Makes the end of a log that was read to its end durable and clean. Returns whether an unfinished commit was dropped.
+/// Makes the end of a log durable and clean, which was read to its end from the file `first_number` on. Returns whether an unfinished commit
+/// was dropped.
 ///
 /// # Errors
 ///
-/// The last record decayed, or the disk refuses.
-pub(crate) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
+/// The last record decayed, a file that was read has another length than it was made with, or the disk refuses.
+pub(crate) fn settle(scan: &mut Scan, first_number: u64) -> Result<bool, OpenError> {
+    scan.check_files(first_number)?;
     let mut unfinished = Vec::new();
     for place in scan.next_places() {
         if place.offset < scan.file_bytes && scan.window.select(place.file_number)? {
@@ -49,17 +49,6 @@ pub(crate) fn settle(scan: &mut Scan) -> Result<bool, OpenError> {
     Ok(!unfinished.is_empty())
 }
 
-/// What the bytes at the start of a file say about what lies beneath the record that will be written there. The first sector of a file that
-/// is reused always holds a header: that of an older record, or that of the record which was being written over it.
-pub(crate) fn beneath_at_start(scan: &mut Scan, file_number: u64) -> Result<Beneath, OpenError> {
-    scan.window.select(file_number)?;
-    Ok(match Header::read(scan.window.bytes(0, SECTOR_BYTES)?) {
-        Ok(header) if header.file_number < file_number => Beneath::OlderRecords,
-        Ok(header) => header.beneath,
-        Err(_) => Beneath::Zeros,
-    })
-}
-
 enum Found {
     Nothing,
     Unfinished,
@@ -67,13 +56,6 @@ enum Found {
 
 /// Judges what stands at a place of the selected file where a record would begin, but no valid one does.
 fn judge(scan: &mut Scan, place: Place) -> Result<Result<Found, Invalid>, OpenError> {
-    let beneath = match scan.last {
-        Some((last, _, beneath)) if last.file_number == place.file_number => beneath,
-        _ => beneath_at_start(scan, place.file_number)?,
-    };
-    if beneath == Beneath::OlderRecords {
-        return Ok(Ok(Found::Nothing));
-    }
     let link = scan.link(place.file_number);
     let sector = scan.window.bytes(place.offset, SECTOR_BYTES)?;
     if is_zero(sector) {
@@ -94,9 +76,10 @@ fn judge(scan: &mut Scan, place: Place) -> Result<Result<Found, Invalid>, OpenEr
 }
 
 /// The last record may be in the kernel's cache only: its writer was killed before its sync returned, or the sync failed, after which the
-/// kernel calls the pages clean. It is about to be shown, so it is written once more and synced.
+/// kernel calls the pages clean. It is about to be shown, so it is written once more and synced. Without one that was read here the last is
+/// in the history, which is durable.
 fn make_last_durable(scan: &mut Scan) -> Result<(), OpenError> {
-    let Some((place, byte_count, _)) = scan.last else { return Ok(()) };
+    let Some((place, byte_count)) = scan.last else { return Ok(()) };
     let disk = scan.window.disk().clone();
     scan.window.select(place.file_number)?;
     overwrite(disk.as_ref(), place, scan.window.bytes(place.offset, byte_count as usize)?)

@@ -1,7 +1,7 @@
 //! The log: opens it, and makes batches durable, one record and one `fdatasync` each.
 //!
-//! Knows nothing of rooms' rules, sockets or the loop; runs on the commit worker's thread and blocks it. A commit costs one copy and one
-//! checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `history.rs`.
+//! Knows nothing of rooms' rules, sockets or the loop, and of the history only how far it has come; runs on the commit worker's thread and
+//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `tools/room_reader.rs`.
 
 mod record;
 mod file_names;
@@ -16,6 +16,7 @@ use crate::storage::{
     error::{OpenError, open_error},
     folder::{Folder, log_dir},
     limits::{FILE_BYTES, FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
+    position::LogPosition,
     wall_clock,
 };
 use file_names::{file_name, file_numbers, remove_unfinished_files};
@@ -36,8 +37,9 @@ pub struct Log {
     ready_files: Arc<ReadyFiles>,
     /// The file that commits go to. `None` until the first commit of all.
     current: Option<Current>,
+    /// The last commit, and its checksum.
     sequence: u64,
-    previous_checksum: u32,
+    checksum: u32,
     /// The record in the making. Kept, because a new one would cost page faults for each commit.
     buffer: Vec<u8>,
     /// Committed since free space was last asked for; at the bound again as long as there is too little.
@@ -53,10 +55,10 @@ struct Current {
     offset: u64,
 }
 
-/// What opening a log found.
+/// What opening a log found behind the position that it was opened at.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// Commits in the log.
+    /// Commits.
     pub record_count: u64,
     /// Messages in those commits.
     pub message_count: u64,
@@ -80,8 +82,62 @@ impl Log {
         let folder = Folder::open(data_dir)?;
         let path = log_dir(data_dir);
         let disk = OsDisk::open(&path).map_err(open_error("opening", path))?;
-        let (mut log, recovered) = Log::open_on(Arc::new(disk), FILE_BYTES, wall_clock::unix_ms, visit)?;
+        let (mut log, recovered) = Log::open_on(Arc::new(disk), FILE_BYTES, LogPosition::START, wall_clock::unix_ms)?;
         log._folder = Some(folder);
+        let mut reader = log.reader(LogPosition::START);
+        while let Some(record) = reader.next_record_up_to(log.committed())? {
+            visit(&record);
+        }
+        Ok((log, recovered))
+    }
+
+    /// Opens the log that stands on `disk`, whose files are all `file_bytes` long, with the clock that dates its records.
+    ///
+    /// Everything up to `position` is in the history, durably. The rest is read and checked, and is durable when this returns; files below
+    /// the position's are free to be used again.
+    pub(crate) fn open_on(
+        disk: Arc<dyn Disk>,
+        file_bytes: u64,
+        position: LogPosition,
+        unix_ms: fn() -> u64,
+    ) -> Result<(Log, Recovered), OpenError> {
+        // A file may have got its name just before the last process died.
+        disk.sync_folder().map_err(open_error("syncing", disk.path()))?;
+        remove_unfinished_files(disk.as_ref())?;
+
+        let mut recovered = Recovered::default();
+        let mut scan = Scan::start(disk.clone(), file_bytes, position);
+        while let Some(record) = scan.next_record()? {
+            recovered.record_count += 1;
+            recovered.message_count += u64::from(record.message_count());
+            recovered.record_bytes += record.padded_bytes();
+        }
+        recovered.dropped_unfinished = log_end::settle(&mut scan, position.file_number)?;
+
+        let end = scan.position();
+        let mut ready = VecDeque::new();
+        let numbers = file_numbers(disk.as_ref())?;
+        for number in numbers.iter().copied().filter(|number| *number >= end.file_number) {
+            let name = file_name(number);
+            let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", disk.path().join(name)))?;
+            ready.push_back(ReadyFile { number, file });
+        }
+        let current = ready.pop_front().map(|ready| Current { ready, offset: end.offset });
+        let ready_files = ReadyFiles::new(disk.clone(), file_bytes, ready, &numbers, position.file_number);
+        ready_files.free_below(position.file_number);
+        let log = Log {
+            ready_files: Arc::new(ready_files),
+            disk,
+            file_bytes,
+            unix_ms,
+            current,
+            sequence: end.sequence,
+            checksum: end.checksum,
+            buffer: Vec::new(),
+            space_unchecked_bytes: SPACE_CHECK_BYTES,
+            failure: None,
+            _folder: None,
+        };
         Ok((log, recovered))
     }
 
@@ -91,55 +147,14 @@ impl Log {
         Preparer::new(self.ready_files.clone())
     }
 
-    /// Opens the log that stands on `disk`, whose files are all `file_bytes` long, with the clock that dates its records.
-    pub(crate) fn open_on(
-        disk: Arc<dyn Disk>,
-        file_bytes: u64,
-        unix_ms: fn() -> u64,
-        visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<(Log, Recovered), OpenError> {
-        // A file may have got its name just before the last process died.
-        disk.sync_folder().map_err(open_error("syncing", disk.path()))?;
-        remove_unfinished_files(disk.as_ref())?;
+    /// Reads this log from `position` on, from whatever thread, while commits go on.
+    pub(crate) fn reader(&self, position: LogPosition) -> Scan {
+        Scan::start(self.disk.clone(), self.file_bytes, position)
+    }
 
-        let mut recovered = Recovered::default();
-        let mut scan = Scan::start(disk.clone(), file_bytes);
-        while let Some(record) = scan.next_record()? {
-            visit(&record);
-            recovered.record_count += 1;
-            recovered.message_count += u64::from(record.message_count());
-            recovered.record_bytes += record.padded_bytes();
-        }
-        recovered.dropped_unfinished = log_end::settle(&mut scan)?;
-
-        let mut files = VecDeque::new();
-        let numbers = file_numbers(disk.as_ref())?;
-        let full_count = scan.next.file_number - 1;
-        for number in numbers.iter().copied().filter(|number| *number > full_count) {
-            let name = file_name(number);
-            let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", disk.path().join(name)))?;
-            let beneath = match scan.last {
-                Some((last, _, beneath)) if last.file_number == number => beneath,
-                _ => log_end::beneath_at_start(&mut scan, number)?,
-            };
-            files.push_back(ReadyFile { number, file, beneath });
-        }
-        let current = files.pop_front().map(|ready| Current { ready, offset: scan.next.offset });
-        let next_number = numbers.last().copied().unwrap_or(0) + 1;
-        let log = Log {
-            ready_files: Arc::new(ReadyFiles::new(disk.clone(), file_bytes, files, next_number)),
-            disk,
-            file_bytes,
-            unix_ms,
-            current,
-            sequence: scan.sequence,
-            previous_checksum: scan.previous_checksum,
-            buffer: Vec::new(),
-            space_unchecked_bytes: SPACE_CHECK_BYTES,
-            failure: None,
-            _folder: None,
-        };
-        Ok((log, recovered))
+    /// The last commit that is durable; 0 when there is none.
+    pub(crate) fn committed(&self) -> u64 {
+        self.sequence
     }
 
     fn append(&mut self, batch: &Batch) -> Result<Committed, StorageError> {
@@ -155,8 +170,8 @@ impl Log {
         };
         let failed = |action, error| Failure::new(action, self.disk.path().join(file_name(ready.number)), *offset, error).into();
 
-        let link = Link { file_number: ready.number, sequence: self.sequence, previous_checksum: self.previous_checksum };
-        let checksum = record::encode(&mut self.buffer, &link, ready.beneath, (self.unix_ms)(), batch);
+        let link = Link { file_number: ready.number, sequence: self.sequence + 1, previous_checksum: self.checksum };
+        let checksum = record::encode(&mut self.buffer, &link, (self.unix_ms)(), batch);
         if let Err(PartlyWritten { written_bytes, error }) = write_all_at(ready.file.as_ref(), &self.buffer, *offset) {
             if !is_full(&error) {
                 return Err(failed("writing to", error));
@@ -171,10 +186,10 @@ impl Log {
         }
         ready.file.sync_data().map_err(|error| failed("syncing", error))?;
 
-        let committed = Committed { sequence: self.sequence, log_bytes: record_bytes };
+        let committed = Committed { sequence: link.sequence, log_bytes: record_bytes, file_taken: *offset == 0 };
         *offset += record_bytes;
-        self.sequence += 1;
-        self.previous_checksum = checksum;
+        self.sequence = link.sequence;
+        self.checksum = checksum;
         self.space_unchecked_bytes += record_bytes;
         Ok(committed)
     }

@@ -33,8 +33,11 @@ impl Run {
 
     /// One process: opens the log, checks it, commits some batches, and stops in the middle of the one that fails.
     fn live(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        let mut found = Vec::new();
-        let (mut log, _) = self.disk.open_log(FILE_BYTES, &mut |record| found.push(content_of(record)))?;
+        let (mut log, _) = self.disk.open_log(FILE_BYTES, LogPosition::START)?;
+        let (mut found, mut reader) = (Vec::new(), log.reader(LogPosition::START));
+        while let Some(record) = reader.next_record_up_to(log.committed())? {
+            found.push(content_of(&record));
+        }
         let unanswered = self.model.unanswered.take();
         if found.len() == self.model.acknowledged.len() + 1 {
             self.model.acknowledged.extend(unanswered);
@@ -136,16 +139,18 @@ fn what_a_full_disk_kept_of_a_commit_does_not_mix_with_the_next_one_at_its_place
     };
     for seed in 0..4000 {
         let disk = MemoryDisk::default();
-        let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
+        let (mut log, _) = disk.open_log(FILE_BYTES, LogPosition::START).expect("the log opens");
         log.commit(&batch("a")).expect("there is room");
         disk.fail_at(disk.trace().len() + 1, Fault::Full);
         assert!(matches!(log.commit(&batch("b")), Err(StorageError::Full { .. })));
         disk.fail_at(disk.trace().len() + 1, Fault::PowerCut);
         log.commit(&batch("c")).expect_err("the power is gone");
         disk.power_cut(&mut Random(seed));
-        let mut letters = String::new();
-        let visit = &mut |record: &Record<'_>| letters.extend(record.sections().map(|section| char::from(section.lines[12])));
-        disk.open_log(FILE_BYTES, visit).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let (log, _) = disk.open_log(FILE_BYTES, LogPosition::START).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let (mut letters, mut reader) = (String::new(), log.reader(LogPosition::START));
+        while let Some(record) = reader.next_record().expect("nothing is damaged") {
+            letters.extend(record.sections().map(|section| char::from(section.lines[12])));
+        }
         assert!(letters == "a" || letters == "ac", "seed {seed}: {letters}");
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! header   0  magic               4 bytes, the first of which no UTF-8 text holds: no message can look like a header
 //!          4  version             u16; magic, version and the header's checksum stand where they stand in every version
-//!          6  beneath             u16, what the record was written over: zeros or older records
+//!          6  beneath             u16, what the record was written over; a constant, which says zeros
 //!          8  file number         u64
 //!         16  sequence            u64, 1 for the first record of a log
 //!         24  time                u64, unix milliseconds
@@ -78,7 +78,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What the next record of a chain must say about itself. Stale bytes of a reused file say something else.
+/// What the next record of a chain must say about itself. Bytes from an earlier life of the file say something else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) file_number: u64,
@@ -86,17 +86,9 @@ pub(crate) struct Link {
     pub(crate) previous_checksum: u32,
 }
 
-/// What a record was written over. Over zeros an unfinished write leaves zeros, so it can be told from a record that decayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beneath {
-    Zeros,
-    OlderRecords,
-}
-
 /// The header of a record, right in itself but not yet checked against the body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
-    pub(crate) beneath: Beneath,
     pub(crate) file_number: u64,
     pub(crate) sequence: u64,
     unix_ms: u64,
@@ -136,13 +128,10 @@ impl Header {
         if version != VERSION {
             return Err(Invalid::Version(version));
         }
-        let beneath = match u16::from_le_bytes([bytes[6], bytes[7]]) {
-            OVER_ZEROS => Beneath::Zeros,
-            OVER_OLDER_RECORDS => Beneath::OlderRecords,
-            _ => return Err(Invalid::Header),
-        };
+        if u16::from_le_bytes([bytes[6], bytes[7]]) != BENEATH_ZEROS {
+            return Err(Invalid::Header);
+        }
         let header = Header {
-            beneath,
             file_number: u64_at(bytes, 8),
             sequence: u64_at(bytes, 16),
             unix_ms: u64_at(bytes, 24),
@@ -219,7 +208,7 @@ pub(crate) fn padded_bytes(batch: &Batch) -> Option<u64> {
 /// Replaces what `out` holds by the batch's record, padding included, and returns its header's checksum: the next record names it.
 ///
 /// The batch must be one for which [`padded_bytes`] returned a length, which keeps every number below in its range.
-pub(crate) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: u64, batch: &Batch) -> u32 {
+pub(crate) fn encode(out: &mut Vec<u8>, link: &Link, unix_ms: u64, batch: &Batch) -> u32 {
     out.clear();
     out.resize(HEADER_BYTES, 0);
     let message_count: u32 = batch.sections.iter().map(|section| section.message_count).sum();
@@ -231,14 +220,10 @@ pub(crate) fn encode(out: &mut Vec<u8>, link: &Link, beneath: Beneath, unix_ms: 
         out.extend_from_slice(&section.lines);
     }
     let body_bytes = (out.len() - HEADER_BYTES) as u32;
-    let beneath = match beneath {
-        Beneath::Zeros => OVER_ZEROS,
-        Beneath::OlderRecords => OVER_OLDER_RECORDS,
-    };
 
     out[..4].copy_from_slice(&MAGIC);
     out[4..6].copy_from_slice(&VERSION.to_le_bytes());
-    out[6..8].copy_from_slice(&beneath.to_le_bytes());
+    out[6..8].copy_from_slice(&BENEATH_ZEROS.to_le_bytes());
     out[8..16].copy_from_slice(&link.file_number.to_le_bytes());
     out[16..24].copy_from_slice(&link.sequence.to_le_bytes());
     out[24..32].copy_from_slice(&unix_ms.to_le_bytes());
@@ -296,8 +281,9 @@ const _: () = assert!(HEADER_BYTES <= SECTOR_BYTES);
 
 const MAGIC: [u8; 4] = *b"\xffRLG";
 const VERSION: u16 = 1;
-const OVER_ZEROS: u16 = 0x5a5a;
-const OVER_OLDER_RECORDS: u16 = 0xa5a5;
+/// Every record is written over zeros, in a new file and in one that is used again: an unfinished write leaves zeros, so it can be told from
+/// a record that decayed.
+const BENEATH_ZEROS: u16 = 0x5a5a;
 
 #[cfg(test)]
 #[path = "record_tests.rs"]

@@ -8,7 +8,7 @@ const LINK: Link = Link { file_number: 3, sequence: 7, previous_checksum: 0xdead
 
 fn encoded(batch: &Batch) -> Vec<u8> {
     let mut bytes = vec![1; 10];
-    encode(&mut bytes, &LINK, Beneath::Zeros, 1_700_000_000_123, batch);
+    encode(&mut bytes, &LINK, 1_700_000_000_123, batch);
     bytes
 }
 

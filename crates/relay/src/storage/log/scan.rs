@@ -1,32 +1,42 @@
-//! Reads the log from its first record to its last, in order, and tells the end of the log from damage.
+//! Reads the log from a position on, record by record, and tells the end of the log from damage.
 //!
 //! One record at a time is in memory. The rule: the first record that does not fit is the end, unless an intact later one exists; then the
-//! log is damaged. So it is when a file is missing or has another length. Whatever the damage, what stands before it is read first, and the
-//! commands of the error make a log of just that. Reading works beside a running server, which only ever writes behind the end.
+//! log is damaged. So it is when a file is missing or has another length. Whatever the damage, what stands before it is read first. Files
+//! below the one that is read are of no concern: they are waiting to be used again, or are being overwritten.
+//!
+//! Who may read beside a server, which writes behind the end and uses files again whose records are in the history:
+//!
+//! - The server's own archive, which knows what is committed: [`Scan::next_record_up_to`] looks at nothing else.
+//! - Another process, which does not: [`Scan::next_record`] leaves out what is being written. If the file that it stands in is used again
+//!   meanwhile, the chain breaks (other numbers, other checksums) and the file's name is gone, so the answer is an error, never wrong data
+//!   and never the end. It is no damage if the history has come further meanwhile than the file of [`Scan::position`].
+//!
 //! Next: `log_end.rs`.
 
 use super::{
     file_names::{file_name, file_numbers},
-    record::{Beneath, HEADER_BYTES, Header, Invalid, Link, Record},
+    record::{HEADER_BYTES, Header, Invalid, Link, Record},
     window::Window,
 };
 use crate::storage::{
     disk::{Access, Disk},
-    error::{OpenError, open_error, quoted},
+    error::{OpenError, open_error},
+    folder::data_dir_of,
     limits::RECORD_ALIGNMENT_BYTES,
+    position::LogPosition,
 };
-use std::{cmp::Ordering, sync::Arc};
+use std::sync::Arc;
 
 /// A walk over the records of a log, and where it stands.
 pub(crate) struct Scan {
     pub(crate) window: Window,
     pub(crate) file_bytes: u64,
-    /// Where the next record is looked for first.
-    pub(crate) next: Place,
-    pub(crate) sequence: u64,
-    pub(crate) previous_checksum: u32,
-    /// The last record: where it stands, its length with padding, what it was written over.
-    pub(crate) last: Option<(Place, u64, Beneath)>,
+    /// Behind the last record; the next one stands here, or at the start of the next file when it was too long for that.
+    position: LogPosition,
+    /// The last record that this walk has read: where it stands, and its length with padding.
+    pub(crate) last: Option<(Place, u64)>,
+    /// What the window holds was read when everything up to this record was known to be committed.
+    committed: u64,
 }
 
 /// A place in the log.
@@ -37,40 +47,107 @@ pub(crate) struct Place {
 }
 
 impl Scan {
-    /// Stands before the first record of the log whose files are all `file_bytes` long.
-    pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64) -> Scan {
-        let next = Place { file_number: 1, offset: 0 };
-        Scan { window: Window::new(disk), file_bytes, next, sequence: 1, previous_checksum: 0, last: None }
+    /// Stands at `position` of the log whose files are all `file_bytes` long.
+    pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64, position: LogPosition) -> Scan {
+        Scan { window: Window::new(disk), file_bytes, position, last: None, committed: position.sequence }
     }
 
-    /// The next record, or `None` at the end of the log.
+    /// Behind the last record that was returned.
+    pub(crate) fn position(&self) -> LogPosition {
+        self.position
+    }
+
+    /// The next record, or `None` at the end of the log as it was when this place was read. May be asked again then.
     ///
     /// # Errors
     ///
-    /// The log is damaged here, or cannot be read.
+    /// The log is damaged here, or cannot be read; or the file was used again (see above).
     pub(crate) fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
-        let Some(header) = self.advance()? else { return Ok(None) };
-        let offset = self.last.map_or(0, |(place, _, _)| place.offset);
-        let bytes = self.window.bytes(offset, header.record_bytes())?;
-        Ok(Some(header.trusted(bytes)))
+        match self.advance()? {
+            Some(header) => self.record(header).map(Some),
+            None => {
+                self.window.forget();
+                Ok(None)
+            }
+        }
+    }
+
+    /// The next record if it is among those up to `committed`, which are known to be durable. Costs nothing if it is not.
+    ///
+    /// # Errors
+    ///
+    /// The record is not there, so the log is damaged; or it cannot be read.
+    pub(crate) fn next_record_up_to(&mut self, committed: u64) -> Result<Option<Record<'_>>, OpenError> {
+        if self.position.sequence >= committed {
+            return Ok(None);
+        }
+        if self.position.sequence >= self.committed {
+            // The window may have seen this record in the making, or nothing yet.
+            self.window.forget();
+            self.committed = committed;
+        }
+        match self.step()? {
+            Ok(header) => self.record(header).map(Some),
+            Err([behind, next_file]) => {
+                self.check_files(self.position.file_number)?;
+                let [place, next_place] = self.next_places();
+                let is_file_over = behind == Invalid::NoRecord && (next_file != Invalid::NoRecord || place.offset >= self.file_bytes);
+                let (place, invalid) = if is_file_over { (next_place, next_file) } else { (place, behind) };
+                Err(self.damaged(place, format!("{invalid}, but record {} was committed", self.sequence())))
+            }
+        }
     }
 
     /// Where the next record may stand: behind the last one, or at the start of the next file when it was too long for that.
     pub(crate) fn next_places(&self) -> [Place; 2] {
-        [self.next, Place { file_number: self.next.file_number + 1, offset: 0 }]
+        let LogPosition { file_number, offset, .. } = self.position;
+        [Place { file_number, offset }, Place { file_number: file_number.saturating_add(1), offset: 0 }]
     }
 
     pub(crate) fn link(&self, file_number: u64) -> Link {
-        Link { file_number, sequence: self.sequence, previous_checksum: self.previous_checksum }
+        Link { file_number, sequence: self.sequence(), previous_checksum: self.position.checksum }
     }
 
-    /// What to say when the log is wrong at `place`: the commands keep what was read, so all that stands before the next record.
+    /// What to say when the log is wrong at `place`.
     pub(crate) fn damaged(&self, place: Place, reason: String) -> OpenError {
-        let path = self.window.disk().path().join(file_name(place.file_number));
-        match self.way_out() {
-            Ok(way_out) => OpenError::Damaged { path, offset: place.offset, reason, way_out },
-            Err(error) => error,
+        let log_dir = self.window.disk().path();
+        let data_dir = data_dir_of(log_dir).to_owned();
+        OpenError::Damaged { path: log_dir.join(file_name(place.file_number)), offset: place.offset, reason, data_dir }
+    }
+
+    /// Files from `first_number` on carry numbers without gaps and have the length that they were made with: neither relay nor a power cut
+    /// changes that.
+    pub(crate) fn check_files(&self, first_number: u64) -> Result<(), OpenError> {
+        let numbers = self.file_numbers_from(first_number)?;
+        for (number, expected) in numbers.iter().copied().zip(first_number..) {
+            if number != expected {
+                let reason = format!("the file is missing, though {} is there", file_name(number));
+                return Err(self.damaged(Place { file_number: expected, offset: 0 }, reason));
+            }
+            let byte_count = self.byte_count(number)?;
+            if byte_count != self.file_bytes {
+                let reason = format!("the file is {byte_count} bytes long instead of {}", self.file_bytes);
+                return Err(self.damaged(Place { file_number: number, offset: byte_count.min(self.file_bytes) }, reason));
+            }
         }
+        let LogPosition { sequence, file_number, offset, .. } = self.position;
+        if offset > 0 && numbers.last().is_none_or(|last| *last < file_number) {
+            let reason = format!("the file is missing, though record {sequence} was written to it");
+            return Err(self.damaged(Place { file_number, offset: 0 }, reason));
+        }
+        Ok(())
+    }
+
+    /// The sequence of the next record.
+    fn sequence(&self) -> u64 {
+        self.position.sequence.saturating_add(1)
+    }
+
+    /// The record that was just stepped over.
+    fn record(&mut self, header: Header) -> Result<Record<'_>, OpenError> {
+        let offset = self.last.map_or(0, |(place, _)| place.offset);
+        let bytes = self.window.bytes(offset, header.record_bytes())?;
+        Ok(header.trusted(bytes))
     }
 
     /// Steps over the next record and returns its header.
@@ -79,7 +156,8 @@ impl Scan {
             Ok(header) => return Ok(Some(header)),
             Err(found) => found,
         };
-        self.check_files()?;
+        // After the look: a file that is used again loses its name before its content.
+        self.check_files(self.position.file_number)?;
         let Some((later, sequence)) = self.later_record()? else {
             for (place, invalid) in self.next_places().into_iter().zip(found) {
                 if let Invalid::Version(version) = invalid {
@@ -111,10 +189,13 @@ impl Scan {
             let link = self.link(place.file_number);
             match self.check(place, |header| header.fits(&link))? {
                 Ok(header) => {
-                    self.last = Some((place, header.padded_bytes(), header.beneath));
-                    self.next = Place { offset: place.offset + header.padded_bytes(), ..place };
-                    self.sequence += 1;
-                    self.previous_checksum = header.checksum;
+                    self.last = Some((place, header.padded_bytes()));
+                    self.position = LogPosition {
+                        sequence: header.sequence,
+                        checksum: header.checksum,
+                        file_number: place.file_number,
+                        offset: place.offset + header.padded_bytes(),
+                    };
                     return Ok(Ok(header));
                 }
                 Err(invalid) => *found = invalid,
@@ -123,16 +204,17 @@ impl Scan {
         Ok(Err(found))
     }
 
-    /// Finds an intact record that was written after the one that is looked for, and its sequence. Stale ones of a reused file have lower
-    /// sequences.
+    /// Finds an intact record that was written after the one that is looked for, and its sequence.
     fn later_record(&mut self) -> Result<Option<(Place, u64)>, OpenError> {
-        for file_number in file_numbers(self.window.disk().as_ref())? {
-            if file_number < self.next.file_number || !self.window.select(file_number)? {
+        let [next, _] = self.next_places();
+        let sequence = self.sequence();
+        for file_number in self.file_numbers_from(next.file_number)? {
+            if !self.window.select(file_number)? {
                 continue;
             }
-            let mut offset = if file_number == self.next.file_number { self.next.offset } else { 0 };
+            let mut offset = if file_number == next.file_number { next.offset } else { 0 };
             while offset < self.file_bytes {
-                let (place, sequence) = (Place { file_number, offset }, self.sequence);
+                let place = Place { file_number, offset };
                 if let Ok(header) = self.check(place, |header| header.sequence >= sequence)? {
                     return Ok(Some((place, header.sequence)));
                 }
@@ -147,7 +229,7 @@ impl Scan {
         let [behind, next_file] = self.next_places();
         // Nothing stands in the rest of this file. What stands first in the next one may be right and only lack the one before it.
         let is_file_over = found[0] == Invalid::NoRecord && later.file_number > behind.file_number;
-        let is_gap = later == next_file && later_sequence > self.sequence && behind.offset < self.file_bytes;
+        let is_gap = later == next_file && later_sequence > self.sequence() && behind.offset < self.file_bytes;
         if is_file_over && !is_gap { (next_file, found[1]) } else { (behind, found[0]) }
     }
 
@@ -162,39 +244,10 @@ impl Scan {
         Ok(header.check(bytes).map(|_| header))
     }
 
-    /// Files carry the numbers 1, 2, 3, .. and have the length that they were made with: neither relay nor a power cut changes that.
-    fn check_files(&self) -> Result<(), OpenError> {
-        for (number, expected) in file_numbers(self.window.disk().as_ref())?.into_iter().zip(1..) {
-            if number != expected {
-                let reason = format!("the file is missing, though {} is there", file_name(number));
-                return Err(self.damaged(Place { file_number: expected, offset: 0 }, reason));
-            }
-            let byte_count = self.byte_count(number)?;
-            if byte_count != self.file_bytes {
-                let reason = format!("the file is {byte_count} bytes long instead of {}", self.file_bytes);
-                return Err(self.damaged(Place { file_number: number, offset: byte_count.min(self.file_bytes) }, reason));
-            }
-        }
-        Ok(())
-    }
-
-    /// The commands after which the log ends where reading it came to, in files that are all there and all of one length.
-    fn way_out(&self) -> Result<String, OpenError> {
-        let disk = self.window.disk();
-        let Place { file_number, offset } = self.next;
-        let file_bytes = self.file_bytes;
-        let mut commands = Vec::new();
-        for number in file_numbers(disk.as_ref())? {
-            let path = quoted(&disk.path().join(file_name(number)));
-            match number.cmp(&file_number) {
-                Ordering::Less if self.byte_count(number)? == file_bytes => {}
-                Ordering::Less => commands.push(format!("truncate -s {file_bytes} {path}")),
-                Ordering::Equal => commands.push(format!("truncate -s {offset} {path} && truncate -s {file_bytes} {path}")),
-                Ordering::Greater => commands.push(format!("rm {path}")),
-            }
-        }
-        let log = quoted(disk.path());
-        Ok(format!("to start with what stands before, keep a copy of {log} and run `{}`", commands.join(" && ")))
+    fn file_numbers_from(&self, first_number: u64) -> Result<Vec<u64>, OpenError> {
+        let mut numbers = file_numbers(self.window.disk().as_ref())?;
+        numbers.retain(|number| *number >= first_number);
+        Ok(numbers)
     }
 
     fn byte_count(&self, file_number: u64) -> Result<u64, OpenError> {
@@ -207,7 +260,3 @@ impl Scan {
 #[cfg(test)]
 #[path = "scan_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "way_out_tests.rs"]
-mod way_out_tests;

@@ -5,8 +5,9 @@ use crate::storage::{
     disk::Disk,
     limits::{READ_BYTES, RECORD_BYTES_MAX},
     log::file_names::file_name,
-    log::record::{self, Beneath, HEADER_BYTES, Link, Record},
+    log::record::{self, HEADER_BYTES, Link},
     memory_disk::{MemoryDisk, Random},
+    position::LogPosition,
     tools::print_room,
 };
 use relay_core::{Batch, Section};
@@ -23,7 +24,7 @@ pub(crate) fn batch(text: &str) -> Batch {
 /// Texts of one page each: `a` to `d` fill the first file, `e` and `f` stand in the second, the third is prepared.
 pub(crate) fn disk_with_six_records() -> MemoryDisk {
     let disk = MemoryDisk::default();
-    let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("an empty folder opens");
+    let (mut log, _) = disk.open_log(FILE_BYTES, LogPosition::START).expect("an empty folder opens");
     for text in ["a", "b", "c", "d", "e", "f"] {
         log.commit(&batch(&text.repeat(2000))).expect("the disk works");
     }
@@ -33,9 +34,18 @@ pub(crate) fn disk_with_six_records() -> MemoryDisk {
 
 /// The first letters of the messages, or why the log does not open.
 pub(crate) fn open(disk: &MemoryDisk) -> Result<String, OpenError> {
+    open_at(disk, LogPosition::START)
+}
+
+/// The same for what stands behind a position.
+fn open_at(disk: &MemoryDisk, position: LogPosition) -> Result<String, OpenError> {
+    let (log, recovered) = disk.open_log(FILE_BYTES, position)?;
     let mut letters = String::new();
-    let visit = &mut |record: &Record<'_>| letters.extend(record.sections().map(|section| char::from(section.lines[12])));
-    disk.open_log(FILE_BYTES, visit)?;
+    let mut reader = log.reader(position);
+    while let Some(record) = reader.next_record_up_to(log.committed())? {
+        letters.extend(record.sections().map(|section| char::from(section.lines[12])));
+    }
+    assert_eq!(recovered.message_count, letters.len() as u64);
     Ok(letters)
 }
 
@@ -52,7 +62,7 @@ pub(crate) fn with_change(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Memo
 #[track_caller]
 pub(crate) fn check_opens(disk: &MemoryDisk, expected: &str) {
     assert_eq!(open(disk).expect("the log opens"), expected);
-    let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens again");
+    let (mut log, _) = disk.open_log(FILE_BYTES, LogPosition::START).expect("the log opens again");
     log.commit(&batch("z")).expect("the disk works");
     assert_eq!(open(disk).expect("the log opens"), format!("{expected}z"));
 }
@@ -71,7 +81,7 @@ fn seventh_record(link: impl FnOnce(&mut Link)) -> Vec<u8> {
     let mut right = Link { file_number: 2, sequence: 7, previous_checksum };
     link(&mut right);
     let mut bytes = Vec::new();
-    record::encode(&mut bytes, &right, Beneath::Zeros, 0, &batch(&"g".repeat(3000)));
+    record::encode(&mut bytes, &right, 0, &batch(&"g".repeat(3000)));
     bytes
 }
 
@@ -90,18 +100,20 @@ fn what_a_running_log_leaves_opens() {
 fn records_of_every_length_come_back() {
     let file_bytes = RECORD_BYTES_MAX + PAGE as u64;
     let disk = MemoryDisk::default();
-    let (mut log, _) = disk.open_log(file_bytes, &mut |_| {}).expect("an empty folder opens");
+    let (mut log, _) = disk.open_log(file_bytes, LogPosition::START).expect("an empty folder opens");
     let overhead = HEADER_BYTES + 12 + "lounge".len() + "MESSAGE ada \n".len();
     // Around one page, around one read, the longest of all, which needs a file of its own, and one more.
     let lengths = [0, 1, PAGE, READ_BYTES - PAGE, READ_BYTES, READ_BYTES + 1, RECORD_BYTES_MAX as usize - overhead, 5];
     for length in lengths {
         log.commit(&batch(&"x".repeat(length))).expect("the disk works");
     }
-    let mut found = Vec::new();
-    let visit = &mut |record: &Record<'_>| found.extend(record.sections().map(|section| section.lines.len() - "MESSAGE ada \n".len()));
-    let (_, recovered) = disk.open_log(file_bytes, visit).expect("the log opens");
-    assert_eq!(found, lengths);
+    let (log, recovered) = disk.open_log(file_bytes, LogPosition::START).expect("the log opens");
     assert_eq!(recovered.record_count, lengths.len() as u64);
+    let (mut found, mut reader) = (Vec::new(), log.reader(LogPosition::START));
+    while let Some(record) = reader.next_record().expect("nothing is damaged") {
+        found.extend(record.sections().map(|section| section.lines.len() - "MESSAGE ada \n".len()));
+    }
+    assert_eq!(found, lengths);
 }
 
 #[test]
@@ -147,7 +159,7 @@ fn a_missing_file_is_refused() {
 #[test]
 fn a_file_of_another_log_is_refused() {
     let other = MemoryDisk::default();
-    let (mut log, _) = other.open_log(FILE_BYTES, &mut |_| {}).expect("an empty folder opens");
+    let (mut log, _) = other.open_log(FILE_BYTES, LogPosition::START).expect("an empty folder opens");
     for _ in 0..6 {
         log.commit(&batch("other")).expect("the disk works");
     }
@@ -162,7 +174,7 @@ fn an_unfinished_commit_is_dropped_and_overwritten() {
         let mut record = seventh_record(|_| {});
         change(&mut record);
         let disk = with_change("00000002.log", |content| put(content, 2 * PAGE, &record));
-        let (_, recovered) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
+        let (_, recovered) = disk.open_log(FILE_BYTES, LogPosition::START).expect("the log opens");
         assert!(recovered.dropped_unfinished);
         assert_eq!(disk.content("00000002.log")[2 * PAGE..], vec![0; 2 * PAGE]);
         check_opens(&disk, "abcdef");
@@ -238,10 +250,8 @@ fn a_decayed_record_before_others_is_refused_with_the_way_out() {
     assert_eq!(
         error,
         "memory/log/00000001.log is damaged at offset 4096: the record's checksum does not match, but a later record is intact \
-         (00000001.log at offset 8192); relay does not start, because messages that people saw would be missing. Restore the folder from \
-         a backup; `relay history ROOM` prints what can be read; to start with what stands before, keep a copy of memory/log and run \
-         `truncate -s 4096 memory/log/00000001.log && truncate -s 16384 memory/log/00000001.log && rm memory/log/00000002.log && rm \
-         memory/log/00000003.log`"
+         (00000001.log at offset 8192); relay does not go on, because messages that people saw would be missing. `relay verify --data \
+         memory` says what else is wrong; restore the folder from a backup, or let `relay repair --data memory` save what can be read"
     );
 }
 
@@ -263,9 +273,9 @@ fn an_intact_record_that_is_not_the_next_is_refused() {
 fn a_record_without_messages_counts_as_a_record() {
     let mut empty = Vec::new();
     let disk = disk_with_six_records();
-    let (_, recovered) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
+    let (_, recovered) = disk.open_log(FILE_BYTES, LogPosition::START).expect("the log opens");
     assert_eq!((recovered.record_count, recovered.message_count, recovered.record_bytes), (6, 6, 6 * PAGE as u64));
-    record::encode(&mut empty, &Link { file_number: 1, sequence: 1, previous_checksum: 0 }, Beneath::Zeros, 0, &Batch::default());
+    record::encode(&mut empty, &Link { file_number: 1, sequence: 1, previous_checksum: 0 }, 0, &Batch::default());
     empty.resize(FILE_BYTES as usize, 0);
     let disk = MemoryDisk::default();
     disk.put("00000001.log", empty);
@@ -300,55 +310,6 @@ fn a_disk_that_cannot_be_read_is_not_an_empty_log() {
 }
 
 #[test]
-fn stale_records_of_a_reused_file_are_not_shown() {
-    // The file that was number 1 is number 3 now: what it held lies beneath, where a new record does not cover it.
-    let reused = |disk: &MemoryDisk| disk.put("00000003.log", disk.content("00000001.log"));
-    let disk = disk_with_six_records();
-    reused(&disk);
-    let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
-    for text in ["g", "h", "i"] {
-        log.commit(&batch(text)).expect("the disk works");
-    }
-    assert_eq!(disk.content("00000003.log")[PAGE..], disk.content("00000001.log")[PAGE..], "stale records lie behind");
-    assert_eq!(open(&disk).expect("the log opens"), "abcdefghi");
-
-    // An unfinished commit over them lacks no sector, and is dropped all the same.
-    log.commit(&batch(&"j".repeat(3000))).expect("the disk works");
-    let mut content = disk.content("00000003.log");
-    let stale = disk.content("00000001.log");
-    put(&mut content, PAGE + 512, &stale[PAGE + 512..PAGE + 1024]);
-    disk.put("00000003.log", content);
-    check_opens(&disk, "abcdefghi");
-}
-
-#[test]
-fn an_interrupted_commit_over_older_records_is_dropped_whatever_arrived_of_it() {
-    let disk = disk_with_six_records();
-    let stale = disk.content("00000001.log");
-    disk.put("00000003.log", stale.clone());
-    let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
-    for text in ["g", "h"] {
-        log.commit(&batch(text)).expect("the second file has room");
-    }
-    // The first record of the reused file, and one behind it.
-    for (text, offset, before) in [("i", 0, "abcdefgh"), ("j", PAGE, "abcdefghi")] {
-        log.commit(&batch(&text.repeat(3000))).expect("the disk works");
-        let whole = disk.content("00000003.log");
-        for arrived in 0..255u32 {
-            let torn = disk.copy();
-            let mut content = whole.clone();
-            for sector in (0..8).filter(|sector| arrived & 1 << sector == 0) {
-                let at = offset + 512 * sector;
-                put(&mut content, at, &stale[at..at + 512]);
-            }
-            torn.put("00000003.log", content);
-            let letters = open(&torn).unwrap_or_else(|error| panic!("{arrived:b} of {text}: {error}"));
-            assert!(letters == before || letters == format!("{before}{text}"), "{arrived:b} of {text}: {letters}");
-        }
-    }
-}
-
-#[test]
 fn random_content_neither_panics_nor_shows_anything_wrong() {
     let mut random = Random(1);
     for round in 0..300u32 {
@@ -369,7 +330,7 @@ fn random_content_neither_panics_nor_shows_anything_wrong() {
 #[test]
 fn history_is_what_was_stored_in_that_room() {
     let disk = disk_with_six_records();
-    let (mut log, _) = disk.open_log(FILE_BYTES, &mut |_| {}).expect("the log opens");
+    let (mut log, _) = disk.open_log(FILE_BYTES, LogPosition::START).expect("the log opens");
     let section = |room: &str, lines: &str| Section { room: room.into(), message_count: 2, lines: lines.into() };
     let sections = vec![section("kitchen", "MESSAGE ada 1\nMESSAGE bob 2\n"), section("kitchen2", "MESSAGE ada 3\nMESSAGE bob 4\n")];
     log.commit(&Batch { sections }).expect("the disk works");

@@ -1,13 +1,14 @@
 //! A view of one log file at a time that moves forward: the part of it that is in memory.
 //!
 //! Costs one `pread` per MiB, or two for a longer record; holds at most the longest record. What it shows is as old as the read: whoever
-//! wants to see what another process wrote since calls [`Window::forget`]. Next: `scan.rs`.
+//! wants to see what was written since calls [`Window::forget`]. The first read after that takes little, and each further one twice as much,
+//! so that a reader who follows the writer one record at a time does not read a MiB for each. Next: `scan.rs`.
 
 use super::file_names::file_name;
 use crate::storage::{
     disk::{Access, Disk, DiskFile},
     error::{OpenError, open_error},
-    limits::READ_BYTES,
+    limits::{READ_BYTES, READ_BYTES_MIN},
 };
 use std::{io, sync::Arc};
 
@@ -17,11 +18,13 @@ pub(crate) struct Window {
     /// Bytes of the file from `start` on.
     buffer: Vec<u8>,
     start: u64,
+    /// How much the next read takes.
+    read_bytes: usize,
 }
 
 impl Window {
     pub(crate) fn new(disk: Arc<dyn Disk>) -> Window {
-        Window { disk, file: None, buffer: Vec::new(), start: 0 }
+        Window { disk, file: None, buffer: Vec::new(), start: 0, read_bytes: READ_BYTES_MIN }
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -58,15 +61,17 @@ impl Window {
     /// Drops what was read, so that the next look is at the file as it is then.
     pub(crate) fn forget(&mut self) {
         self.buffer.clear();
+        self.read_bytes = READ_BYTES_MIN;
     }
 
     /// Reads from `offset` on until `count` bytes are there or the file ends.
     fn fill(&mut self, offset: u64, count: usize) -> Result<(), OpenError> {
-        self.forget();
+        self.buffer.clear();
         self.start = offset;
         let Some((number, file)) = &self.file else { return Ok(()) };
         let mut filled = 0;
-        self.buffer.resize(count.max(READ_BYTES), 0);
+        self.buffer.resize(count.max(self.read_bytes), 0);
+        self.read_bytes = (2 * self.read_bytes).min(READ_BYTES);
         let read = loop {
             match file.read_at(&mut self.buffer[filled..], offset + filled as u64) {
                 Ok(0) => break Ok(()),

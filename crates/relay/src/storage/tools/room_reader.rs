@@ -9,6 +9,7 @@ use crate::storage::{
     folder::log_dir,
     limits::FILE_BYTES,
     log::Scan,
+    position::LogPosition,
 };
 use std::{
     io::{self, Write},
@@ -36,7 +37,7 @@ pub fn print_history(data_dir: &Path, room: &str, out: &mut dyn Write) -> Result
 
 pub(crate) fn print_room(disk: Arc<dyn Disk>, file_bytes: u64, room: &str, out: &mut dyn Write) -> Result<u64, HistoryError> {
     let mut message_count = 0;
-    let mut scan = Scan::start(disk, file_bytes);
+    let mut scan = Scan::start(disk, file_bytes, LogPosition::START);
     let end: Result<(), OpenError> = loop {
         match scan.next_record() {
             Ok(Some(record)) => {
