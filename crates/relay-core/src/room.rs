@@ -19,6 +19,7 @@ use alloc::{
     rc::Rc,
 };
 
+use crate::limits::FORGOTTEN_AT_ONCE_MAX_ROOMS;
 use crate::once_queue::OnceQueue;
 use crate::slots::{Key, Slots};
 use crate::tail::Tail;
@@ -159,18 +160,27 @@ impl Rooms {
         true
     }
 
-    /// Notes that so many commits are archived, and drops the rooms that waited for that. Says how many.
-    pub(crate) fn forget_archived(&mut self, commits: u64) -> u64 {
+    /// Notes that so many commits are archived: [`Rooms::forget_archived`] drops the rooms that waited for that.
+    pub(crate) fn note_archived(&mut self, commits: u64) {
         self.archived_commits = self.archived_commits.max(commits);
+    }
+
+    /// Drops rooms that need not stay for their messages any more, at most [`FORGOTTEN_AT_ONCE_MAX_ROOMS`]. Says how many.
+    pub(crate) fn forget_archived(&mut self) -> usize {
         let mut forgotten = 0;
-        while let Some(&(last_commit, key)) = self.unarchived.first()
-            && last_commit <= self.archived_commits
+        while forgotten < FORGOTTEN_AT_ONCE_MAX_ROOMS
+            && self.has_archived()
+            && let Some((_, key)) = self.unarchived.pop_first()
         {
-            self.unarchived.pop_first();
             self.remove(key);
             forgotten += 1;
         }
         forgotten
+    }
+
+    /// Whether there is something to forget.
+    pub(crate) fn has_archived(&self) -> bool {
+        self.unarchived.first().is_some_and(|&(last_commit, _)| last_commit <= self.archived_commits)
     }
 
     fn remove(&mut self, key: Key) {

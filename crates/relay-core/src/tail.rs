@@ -141,11 +141,32 @@ mod tests {
     }
 
     #[test]
+    fn of_what_was_before_only_the_wanted_is_kept() {
+        let line = b"MESSAGE a b\n";
+        for (before, after) in [(0, 0), (1, 0), (50, 0), (51, 0), (5000, 0), (50, 1), (5000, 49), (50, 50), (5000, 70)] {
+            let mut tail = Tail::default();
+            for _ in 0..after {
+                tail.push(&Rc::new(line.to_vec()), 1);
+            }
+            let mut lines = Vec::with_capacity(100_000);
+            lines.extend(line.repeat(before));
+            let wanted = before.min(HISTORY_LEN_MAX_MESSAGES.saturating_sub(after));
+            tail.push_before(lines, before);
+            let held_bytes: usize = tail.chunks.iter().map(|chunk| chunk.lines.capacity()).sum();
+            let kept_after = after.min(HISTORY_LEN_MAX_MESSAGES);
+            assert_eq!((tail.len_messages, held_bytes), (wanted + kept_after, (wanted + kept_after) * line.len()));
+        }
+    }
+
+    #[test]
     fn the_answer_is_built_once_between_commits() {
         let mut tail = Tail::default();
         let empty = tail.answer();
         assert!(Rc::ptr_eq(&empty, &tail.answer()));
         tail.push(&Rc::new(b"MESSAGE a b\n".to_vec()), 1);
-        assert!(!Rc::ptr_eq(&empty, &tail.answer()));
+        let one = tail.answer();
+        assert!(!Rc::ptr_eq(&empty, &one));
+        tail.push_before(b"MESSAGE a b\n".to_vec(), 1);
+        assert!(!Rc::ptr_eq(&one, &tail.answer()));
     }
 }

@@ -60,9 +60,15 @@ impl Hub {
         self.answer_who_waits(now, room.0, Answer::Line(reply::HISTORY_UNAVAILABLE));
     }
 
-    /// The first `commits` commits of this hub can be loaded from now on: rooms that nobody uses need not stay for their messages.
+    /// The first `commits` commits of this hub can be loaded from now on: rooms that nobody uses need not stay for their messages. If they
+    /// are many, [`Hub::next_deadline`] says when to go on.
     pub fn archived(&mut self, commits: u64) {
-        self.counters.rooms_forgotten += self.rooms.forget_archived(commits);
+        self.rooms.note_archived(commits);
+        self.forget_archived_rooms();
+    }
+
+    pub(super) fn forget_archived_rooms(&mut self) {
+        self.counters.rooms_forgotten += self.rooms.forget_archived() as u64;
     }
 
     /// To be removed with its last caller: adds stored messages to a room's history, oldest first.

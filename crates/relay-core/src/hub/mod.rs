@@ -171,6 +171,7 @@ fn address_group(peer: SocketAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn an_idle_connection_owns_no_input_buffer_and_is_small() {
@@ -180,6 +181,9 @@ mod tests {
         for piece in [&b"JOIN alice blue\nMSG he"[..], b"llo\nHISTORY", b"\nhello\n"] {
             hub.receive(now, id, piece);
         }
+        let load = hub.pop_load().unwrap();
+        hub.history_loaded(now, load.room, Vec::new(), 0);
+        assert!(hub.may_read(now, id));
         let batch = hub.take_batch().unwrap();
         hub.committed(now, batch);
         hub.sent(now, id, usize::MAX);

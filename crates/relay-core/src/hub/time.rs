@@ -1,4 +1,5 @@
-//! Deadlines: `PING` and its `PONG`, the wait for a `JOIN` and for a flush, and the refill of token buckets.
+//! Deadlines: `PING` and its `PONG`, the wait for a `JOIN` and for a flush, and the refill of token buckets. Also what is left of the work that
+//! the hub does piece by piece.
 //!
 //! The shell calls [`Hub::tick`] after it has read all sockets of a turn, so that an answer that came in time is never judged as missing.
 //! This is the last file; `tests/hub` shows all of it at work.
@@ -14,11 +15,13 @@ use crate::slots::Key;
 impl Hub {
     /// When to call [`Hub::tick`] at the latest. `None`: nothing will happen before somebody sends something.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.deadlines.next()
+        // Rooms to be forgotten are due since the beginning of time.
+        if self.rooms.has_archived() { Some(Nanos(0)) } else { self.deadlines.next() }
     }
 
     /// Does what is due by now. Costs nothing for connections whose deadline has not come.
     pub fn tick(&mut self, now: Nanos) {
+        self.forget_archived_rooms();
         while let Some(index) = self.deadlines.pop_due(now) {
             let Some(key) = self.connections.key_at(index) else { continue };
             let Some(connection) = self.connections.get(key) else { continue };

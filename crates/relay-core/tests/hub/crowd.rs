@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use relay_core::{CloseReason, CommitError, ConnectionId, Hub, Nanos, Settings};
+use relay_core::{CloseReason, CommitError, ConnectionId, Hub, Load, Nanos, Settings};
 
 /// What the settings let in by default.
 const CROWD_LEN: usize = 15_000;
@@ -17,6 +17,8 @@ struct Crowd {
     /// Ids whose end was announced.
     gone: Vec<ConnectionId>,
     announced: u64,
+    /// What the archive is asked for.
+    loads: Vec<Load>,
     random: u64,
 }
 
@@ -29,7 +31,8 @@ struct Peer {
 impl Crowd {
     fn new(seed: u64) -> Crowd {
         let hub = Hub::new(Settings::default());
-        Crowd { hub, now: Nanos(1_000_000_000), peers: Vec::new(), living: Vec::new(), gone: Vec::new(), announced: 0, random: seed }
+        let now = Nanos(1_000_000_000);
+        Crowd { hub, now, peers: Vec::new(), living: Vec::new(), gone: Vec::new(), announced: 0, loads: Vec::new(), random: seed }
     }
 
     /// A number below `end`: the generator is Marsaglia's xorshift.
@@ -96,8 +99,24 @@ impl Crowd {
         }
     }
 
+    /// The archive answers some of what it is asked, in any order, and comes further.
+    fn archive(&mut self) {
+        for _ in 0..self.loads.len() {
+            let place = self.random(self.loads.len());
+            let load = self.loads.swap_remove(place);
+            match self.random(4) {
+                0 => self.loads.push(load),
+                1 => self.hub.history_unavailable(self.now, load.room),
+                _ => self.hub.history_loaded(self.now, load.room, b"MESSAGE a old\n".to_vec(), 1),
+            }
+        }
+        let behind = self.random(3) as u64;
+        self.hub.archived(self.hub.counters().commits.saturating_sub(behind));
+    }
+
     /// The shell's turn; the kernels take all, a part or nothing.
     fn turn(&mut self) {
+        self.archive();
         self.hub.tick(self.now);
         assert!(self.hub.next_deadline().is_none_or(|next| next > self.now), "what is due is done");
         assert!(self.hub.touched_len() <= CROWD_LEN, "each is in the queue once");
@@ -112,9 +131,10 @@ impl Crowd {
                 self.gone.push(id);
                 continue;
             }
-            if touched.read && has_ended {
+            let may_read = touched.read && self.hub.may_read(self.now, id);
+            if may_read && has_ended {
                 self.hub.end_of_input(self.now, id);
-            } else if touched.read {
+            } else if may_read {
                 self.hub.read_dry(self.now, id);
             }
             if touched.send {
@@ -127,9 +147,14 @@ impl Crowd {
                 }
             }
         }
+        self.loads.extend(std::iter::from_fn(|| self.hub.pop_load()));
         let peers = &self.peers;
         self.living.retain(|id| peers[id.index()].as_ref().is_some_and(|peer| peer.id == *id));
         assert_eq!(self.hub.connection_count(), self.living.len());
+    }
+
+    fn has_work(&self) -> bool {
+        self.hub.uncommitted_len_bytes() > 0 || !self.loads.is_empty()
     }
 
     /// Whatever is done with the id of one that is gone, nobody else notices.
@@ -171,7 +196,7 @@ fn fifteen_thousand_come_and_leave_in_random_order_and_nothing_is_left() {
         assert_eq!(living_max, CROWD_LEN);
         // The others never say anything again. Most have a deadline that ends them; who does not read is blocked at last.
         let last = crowd.now + Duration::from_secs(60);
-        while let Some(deadline) = crowd.hub.next_deadline().or((crowd.hub.uncommitted_len_bytes() > 0).then_some(crowd.now))
+        while let Some(deadline) = crowd.hub.next_deadline().or(crowd.has_work().then_some(crowd.now))
             && deadline < last
         {
             crowd.now = crowd.now.max(deadline);
@@ -179,9 +204,11 @@ fn fifteen_thousand_come_and_leave_in_random_order_and_nothing_is_left() {
             crowd.commit();
         }
         crowd.turn();
-        let counters = crowd.hub.counters();
+        let counters = crowd.hub.counters().clone();
         assert_eq!((crowd.hub.connection_count(), crowd.hub.touched_len(), crowd.hub.next_deadline()), (0, 0, None));
         assert!(crowd.hub.is_finished());
+        crowd.hub.archived(counters.commits);
+        assert_eq!(crowd.hub.room_count(), 0);
         assert_eq!((counters.closed.iter().sum::<u64>(), counters.connections), (crowd.announced, crowd.announced));
         for reason in [CloseReason::EndOfInput, CloseReason::Quit, CloseReason::ConnectionLost, CloseReason::PingTimeout] {
             assert!(counters.closed_for(reason) > 100, "{}: {}", reason.as_str(), counters.closed_for(reason));

@@ -1,5 +1,7 @@
 //! The hub as its clients and its shell meet it: conversations in virtual time.
 
+mod cold_properties;
+mod cold_rooms;
 mod crowd;
 mod fan_out;
 mod heartbeats;

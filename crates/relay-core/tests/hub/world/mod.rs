@@ -3,11 +3,12 @@
 
 mod scenario;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use relay_core::{Batch, Closed, CommitError, ConnectionId, Hub, Nanos, Refused, Section, Settings};
+use relay_core::limits::HISTORY_LEN_MAX_MESSAGES;
+use relay_core::{Batch, Closed, CommitError, ConnectionId, Hub, Load, Nanos, Refused, Settings};
 
 pub(crate) use scenario::check;
 
@@ -21,6 +22,14 @@ pub(crate) struct World {
     pub(crate) read_len_max: usize,
     /// Every committed section, in order.
     pub(crate) stored: Vec<(String, Vec<u8>)>,
+    /// The archive: of each room every message with its line's end and the number of its commit, 0 for those from before the start.
+    pub(crate) archive: BTreeMap<String, Vec<(u64, String)>>,
+    /// So many commits are in it; of the others it knows nothing.
+    pub(crate) archived: u64,
+    /// Whether the archive answers only when a test says so.
+    pub(crate) holds_loads: bool,
+    /// What it has not answered.
+    pub(crate) loads: VecDeque<Load>,
     clients: BTreeMap<String, Client>,
     names: BTreeMap<ConnectionId, String>,
     flight: Option<Batch>,
@@ -47,6 +56,10 @@ impl World {
             now: Nanos(1_000_000_000_000),
             read_len_max: READ_LEN_MAX,
             stored: Vec::new(),
+            archive: BTreeMap::new(),
+            archived: 0,
+            holds_loads: false,
+            loads: VecDeque::new(),
             clients: BTreeMap::new(),
             names: BTreeMap::new(),
             flight: None,
@@ -158,6 +171,12 @@ impl World {
         }
         let batch = self.flight.take().expect("just taken");
         self.stored.extend(batch.sections.iter().map(|section| (section.room.clone(), section.lines.clone())));
+        let number = self.hub.counters().commits + 1;
+        for section in &batch.sections {
+            let lines = str::from_utf8(&section.lines).expect("the server stores text").split_inclusive('\n');
+            let archive = self.archive.entry(section.room.clone()).or_default();
+            archive.extend(lines.map(|line| (number, line.to_owned())));
+        }
         self.hub.committed(self.now, batch);
         self.turn();
     }
@@ -179,10 +198,36 @@ impl World {
         self.turn();
     }
 
-    pub(crate) fn load_history(&mut self, room: &str, lines: &[&str]) {
-        let message_count = lines.len() as u32;
-        let lines = lines.iter().flat_map(|line| [line, "\n"]).collect::<String>().into_bytes();
-        self.hub.load_history(Section { room: room.to_owned(), message_count, lines });
+    /// A message in the archive from before the start.
+    pub(crate) fn store(&mut self, room: &str, line: &str) {
+        self.archive.entry(room.to_owned()).or_default().push((0, format!("{line}\n")));
+    }
+
+    pub(crate) fn archive_up_to(&mut self, commits: u64) {
+        self.archived = commits;
+        self.hub.archived(commits);
+    }
+
+    /// The archive answers the oldest question for this room, or says that it cannot.
+    #[track_caller]
+    pub(crate) fn answer_load(&mut self, room: &str, succeeds: bool) {
+        let place = self.loads.iter().position(|load| load.name == room);
+        let load = self.loads.remove(place.unwrap_or_else(|| panic!("nobody asks for {room}"))).expect("just found");
+        if succeeds {
+            self.load(&load);
+        } else {
+            self.hub.history_unavailable(self.now, load.room);
+        }
+        self.turn();
+    }
+
+    fn load(&mut self, load: &Load) {
+        let all = self.archive.get(&load.name).map(Vec::as_slice).unwrap_or_default();
+        let past = &all[..all.partition_point(|&(commit, _)| commit <= load.commits)];
+        assert!(past.last().is_none_or(|&(commit, _)| commit <= self.archived), "a room is asked for whose messages are not archived");
+        let last = &past[past.len().saturating_sub(HISTORY_LEN_MAX_MESSAGES)..];
+        let lines = last.iter().map(|(_, line)| line.as_str()).collect::<String>();
+        self.hub.history_loaded(self.now, load.room, lines.into_bytes(), last.len() as u32);
     }
 
     pub(crate) fn shutdown(&mut self) {
@@ -216,6 +261,7 @@ impl World {
             self.read(&name);
         }
         self.hub.tick(self.now);
+        self.take_loads();
         while let Some(touched) = self.hub.pop_touched() {
             let name = self.names[&touched.id].clone();
             if touched.send {
@@ -223,11 +269,22 @@ impl World {
             }
             if touched.read {
                 self.read(&name);
+                self.take_loads();
             }
             if let Some(closed) = touched.closed {
                 self.names.remove(&touched.id);
                 let before = self.client(&name).closed.replace(closed);
                 assert!(before.is_none(), "an end is announced once");
+            }
+        }
+    }
+
+    fn take_loads(&mut self) {
+        while let Some(load) = self.hub.pop_load() {
+            if self.holds_loads {
+                self.loads.push_back(load);
+            } else {
+                self.load(&load);
             }
         }
     }

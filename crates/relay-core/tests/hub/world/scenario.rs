@@ -13,6 +13,9 @@
 //! kernel alice 100            the kernel takes 100 more bytes for her, then no more; `all`: whatever comes
 //! connect bob 10.0.0.1        bob connects from there | `refused`: he tries
 //! stored blue MESSAGE a b     a line of the room's history from before the start
+//! hold                        from now on the archive answers only when it is told to
+//! load blue | fail blue       it answers the oldest question for this room | it says that it cannot
+//! archived | rooms 2          all commits so far are in the archive | so many rooms are in memory
 //! shutdown | finished         the server stops | nothing is left to do
 //! settings heartbeat 10s 5s   before all others; or `heartbeat off`, `rate 20 100`, `per-address 64`, `connections 2`
 //! 64 * > alice HISTORY        any step so many times
@@ -96,7 +99,11 @@ fn step(world: &mut World, line: &str, at: &str) {
         "kernel" => world.set_kernel_room(name, text.parse().unwrap_or(usize::MAX)),
         "connect" => world.connect(name, text.parse().unwrap()).expect(at),
         "refused" => assert!(world.connect(name, text.parse().unwrap()).is_err(), "{at}"),
-        "stored" => world.load_history(name, &[text]),
+        "stored" => world.store(name, text),
+        "hold" => world.holds_loads = true,
+        "load" | "fail" => world.answer_load(name, word == "load"),
+        "archived" => world.archive_up_to(world.hub.counters().commits),
+        "rooms" => assert_eq!(world.hub.room_count().to_string(), rest, "{at}"),
         "shutdown" => world.shutdown(),
         "finished" => assert!(world.hub.is_finished(), "{at}"),
         _ => panic!("no such step: {at}"),
