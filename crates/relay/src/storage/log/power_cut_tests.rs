@@ -1,5 +1,6 @@
 //! Whatever moment the power goes, the process is killed or the disk fails at: what was acknowledged is there, once, in order, byte for
-//! byte; the one batch without an answer is there whole or not at all; and the log goes on.
+//! byte; the one batch without an answer is there whole or not at all; and the log goes on. Meanwhile the archive folds what is committed, and
+//! files are used again.
 
 use super::*;
 use crate::storage::memory_disk::{Fault, MemoryDisk, Random};
@@ -7,7 +8,7 @@ use relay_core::Section;
 
 const FILE_BYTES: u64 = 32 << 10;
 const SEEDS: u64 = 12;
-const LIVES: usize = 4;
+const LIVES: usize = 5;
 
 type Content = Vec<(String, u32, Vec<u8>)>;
 
@@ -23,37 +24,73 @@ struct Run {
     disk: MemoryDisk,
     random: Random,
     model: Model,
+    /// How far the history has come, which is another file's business and durable at once.
+    folded: LogPosition,
     batch_count: u32,
+    recycled_count: u64,
 }
 
 impl Run {
     fn new(seed: u64) -> Run {
-        Run { disk: MemoryDisk::default(), random: Random(seed), model: Model::default(), batch_count: 0 }
+        Run {
+            disk: MemoryDisk::default(),
+            random: Random(seed),
+            model: Model::default(),
+            folded: LogPosition::START,
+            batch_count: 0,
+            recycled_count: 0,
+        }
     }
 
-    /// One process: opens the log, checks it, commits some batches, and stops in the middle of the one that fails.
+    /// One process: opens the log, checks it, commits some batches, folds some, and stops in the middle of the commit that fails.
     fn live(&mut self) -> Result<(), Box<dyn std::error::Error>> {
-        let (mut log, _) = self.disk.open_log(FILE_BYTES, LogPosition::START)?;
-        let (mut found, mut reader) = (Vec::new(), log.reader(LogPosition::START));
+        let (mut log, _) = self.disk.open_log(FILE_BYTES, self.folded)?;
+        let (mut found, mut reader) = (Vec::new(), log.reader(self.folded));
         while let Some(record) = reader.next_record_up_to(log.committed())? {
             found.push(content_of(&record));
         }
         let unanswered = self.model.unanswered.take();
-        if found.len() == self.model.acknowledged.len() + 1 {
+        if found.len() == self.unfolded().len() + 1 {
             self.model.acknowledged.extend(unanswered);
         }
-        assert_eq!(found, self.model.acknowledged);
+        assert_eq!(found, self.unfolded());
 
+        let preparer = log.preparer();
         for _ in 0..1 + self.random.below(6) {
             let batch = self.batch();
             self.model.unanswered = Some(content(&batch));
-            log.commit(&batch)?;
-            self.model.acknowledged.extend(self.model.unanswered.take());
+            match log.commit(&batch) {
+                Ok(_) => self.model.acknowledged.extend(self.model.unanswered.take()),
+                Err(StorageError::Full { .. }) => self.model.unanswered = None,
+                Err(error) => return Err(error.into()),
+            }
             if self.random.below(2) == 0 {
-                log.preparer().prepare()?;
+                // The commit that needs the file meets the same error.
+                let _ = preparer.prepare();
+            }
+            if self.random.below(2) == 0 {
+                self.fold(&log)?;
             }
         }
+        self.recycled_count += preparer.recycled_count();
         Ok(())
+    }
+
+    /// Some of the committed records get into the history.
+    fn fold(&mut self, log: &Log) -> Result<(), OpenError> {
+        let mut reader = log.reader(self.folded);
+        let count = self.random.below(self.unfolded().len() as u64 + 1) as usize;
+        for expected in &self.unfolded()[..count] {
+            let record = reader.next_record_up_to(log.committed())?.expect("it is committed");
+            assert_eq!(content_of(&record), *expected);
+        }
+        self.folded = reader.position();
+        log.preparer().free_below(self.folded.file_number);
+        Ok(())
+    }
+
+    fn unfolded(&self) -> &[Content] {
+        &self.model.acknowledged[self.folded.sequence as usize..]
     }
 
     /// Several processes, each ended by a kill or by a power cut.
@@ -124,11 +161,38 @@ fn a_failed_call_loses_nothing_that_was_acknowledged_even_if_the_power_goes_late
             let mut run = Run::new(seed);
             run.disk.fail_at(call, Fault::IoError);
             // No power cut right after the failure: the next process sees pages that never reached the disk.
-            while run.live().is_ok() {}
+            for _ in 0..LIVES {
+                if run.live().is_err() {
+                    break;
+                }
+            }
             run.live_on();
             run.live_in_peace();
         }
     }
+}
+
+#[test]
+fn a_disk_that_is_full_at_any_call_loses_nothing_that_was_acknowledged() {
+    for seed in 0..SEEDS {
+        for call in 1..=call_count(seed) {
+            let mut run = Run::new(seed);
+            run.disk.fail_at(call, Fault::Full);
+            run.live_on();
+            run.live_in_peace();
+        }
+    }
+}
+
+#[test]
+fn files_are_used_again_in_these_runs() {
+    let recycled_count = |seed| {
+        let mut run = Run::new(seed);
+        run.live_on();
+        run.recycled_count
+    };
+    let recycled_counts: Vec<u64> = (0..SEEDS).map(recycled_count).collect();
+    assert!(recycled_counts.iter().sum::<u64>() > SEEDS, "{recycled_counts:?}");
 }
 
 #[test]
@@ -166,7 +230,7 @@ fn one_flipped_byte_never_shows_wrong_messages() {
         let names = run.disk.names().expect("the disk is on");
         for _ in 0..200 {
             let mut flipped = Run { disk: run.disk.copy(), random: Random(run.random.next()), ..Run::new(seed) };
-            flipped.model.acknowledged = run.model.acknowledged.clone();
+            (flipped.model.acknowledged, flipped.folded) = (run.model.acknowledged.clone(), run.folded);
             let name = &names[flipped.random.below(names.len() as u64) as usize];
             let mut bytes = flipped.disk.content(name);
             let at = flipped.random.below(bytes.len() as u64) as usize;
@@ -177,6 +241,7 @@ fn one_flipped_byte_never_shows_wrong_messages() {
                 Ok(()) => right += 1,
                 Err(error) => {
                     assert!(error.to_string().contains(name.as_str()), "{error}");
+                    assert!(*name >= file_name(run.folded.file_number), "{error}: the file is free");
                     refused += 1;
                 }
             }
