@@ -28,6 +28,21 @@ use crate::storage::{
 /// The last record decayed, a file that was read has another length than it was made with, or the disk refuses.
 pub(crate) fn settle(scan: &mut Scan, first_number: u64) -> Result<bool, OpenError> {
     scan.check_files(first_number)?;
+    let unfinished = unfinished_commits(scan)?;
+    make_last_durable(scan)?;
+    for place in &unfinished {
+        let byte_count = (scan.file_bytes - place.offset).min(RECORD_BYTES_MAX);
+        overwrite(scan.window.disk().as_ref(), *place, &vec![0; byte_count as usize])?;
+    }
+    Ok(!unfinished.is_empty())
+}
+
+/// Where unfinished commits stand behind the last record of a log that was read to its end. Writes nothing.
+///
+/// # Errors
+///
+/// What stands there is no unfinished commit, so the last record decayed; or the disk refuses.
+pub(crate) fn unfinished_commits(scan: &mut Scan) -> Result<Vec<Place>, OpenError> {
     let mut unfinished = Vec::new();
     for place in scan.next_places() {
         if place.offset < scan.file_bytes && scan.window.select(place.file_number)? {
@@ -41,12 +56,7 @@ pub(crate) fn settle(scan: &mut Scan, first_number: u64) -> Result<bool, OpenErr
             }
         }
     }
-    make_last_durable(scan)?;
-    for place in &unfinished {
-        let byte_count = (scan.file_bytes - place.offset).min(RECORD_BYTES_MAX);
-        overwrite(scan.window.disk().as_ref(), *place, &vec![0; byte_count as usize])?;
-    }
-    Ok(!unfinished.is_empty())
+    Ok(unfinished)
 }
 
 enum Found {

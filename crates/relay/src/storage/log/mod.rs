@@ -9,6 +9,7 @@ mod window;
 mod scan;
 mod log_end;
 mod prepare;
+mod salvage;
 
 use crate::storage::{
     contract::{Committed, Failure, Storage, StorageError, is_full},
@@ -27,7 +28,9 @@ use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
 pub use prepare::{PrepareError, Preparer};
 pub use record::{Record, StoredSection};
-pub(crate) use scan::Scan;
+pub(crate) use log_end::unfinished_commits;
+pub(crate) use salvage::{Gap, Salvage, Salvaged};
+pub(crate) use scan::{Place, Scan};
 
 /// The log of a data folder, open for commits.
 pub struct Log {

@@ -259,4 +259,4 @@ impl Scan {
 
 #[cfg(test)]
 #[path = "scan_tests.rs"]
-mod tests;
+pub(super) mod tests;
