@@ -4,17 +4,19 @@
 #![deny(clippy::print_stdout)]
 
 mod limits;
+mod histogram;
 mod error;
 mod duration;
 mod byte_size;
 pub mod storage;
-pub mod server;
 mod output;
+pub mod server;
 pub mod cli;
 mod descriptors;
 mod serve;
 
 pub use descriptors::raise_descriptor_limit;
 pub use error::Failed;
+pub use histogram::Histogram;
 pub use output::Log;
 pub use serve::serve;

@@ -1,5 +1,5 @@
 //! Every bound of the server process, each with its reason. Those of the protocol are in `relay_core::limits`, those of the log in
-//! `storage/limits.rs`. Next: `error.rs`.
+//! `storage/limits.rs`. Next: `histogram.rs`.
 
 use std::time::Duration;
 
@@ -25,6 +25,21 @@ pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
 
 /// The smallest disk budget: half of it may be log (three files in use and two spare ones), the rest is history and its journal.
 pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;
+
+/// How much of the log may wait to be folded, unless the disk budget allows less. It rides out a minute at full speed of a disk that has something
+/// else to do, and a start folds it in some ten seconds.
+#[expect(dead_code, reason = "until the archive is there")]
+pub(crate) const UNFOLDED_BYTES_MAX: u64 = 1 << 30;
+
+/// How long a committed message may wait to be folded where little is said: then a room that nobody is in leaves memory. Often enough for that,
+/// and so seldom that a quiet server's disk sleeps most of the time.
+pub(crate) const FOLD_AGE: Duration = Duration::from_secs(60);
+
+/// After this time an archive that found the disk full tries again. Whoever frees space sees the effect while looking.
+pub(crate) const ARCHIVE_RETRY: Duration = Duration::from_secs(5);
+
+/// That histories cannot be loaded is said at most once in this time, however many ask for them.
+pub(crate) const LOAD_FAILURE_SAID_EVERY: Duration = Duration::from_secs(1);
 
 /// The longest line of the log: what every pipe takes at once when it takes anything (`PIPE_BUF`).
 pub(crate) const LINE_OF_LOG_MAX_BYTES: usize = 4096;

@@ -2,7 +2,7 @@
 //!
 //! The log and the greeting go to descriptors that others own: a terminal that was stopped or hung up, a pipe whose reader is slow or gone,
 //! a file on a full disk. None of that may stop a server. So a write is made only when the descriptor takes it at once, and what cannot
-//! be said is counted. Costs two system calls a line. Next: `cli.rs`.
+//! be said is counted. Costs two system calls a line. Next: `server/mod.rs`.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -14,6 +14,9 @@ use crate::limits::LINE_OF_LOG_MAX_BYTES;
 
 /// Lines of the log that could not be written since the last one that could.
 static LOST_LEN: AtomicU64 = AtomicU64::new(0);
+
+/// All that could not be written since the start.
+static LOST_TOTAL: AtomicU64 = AtomicU64::new(0);
 
 /// Standard error, for one line of the log at a time.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ impl Write for Log {
             LOST_LEN.fetch_sub(lost_len, Ordering::Relaxed);
         } else {
             LOST_LEN.fetch_add(1, Ordering::Relaxed);
+            LOST_TOTAL.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
     }
@@ -35,6 +39,11 @@ impl Write for Log {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// How many lines of the log could not be written since the start.
+pub(crate) fn lost_total() -> u64 {
+    LOST_TOTAL.load(Ordering::Relaxed)
 }
 
 /// Writes text if that can be done without waiting; false if not, or if it fails.

@@ -16,8 +16,8 @@ use crate::descriptors;
 use crate::error::Failed;
 use crate::limits::BURST_SECONDS;
 use crate::output;
-use crate::server::{self, Stop, Stopper};
-use crate::storage::Log;
+use crate::server::{self, Parts, Stop, Stopper};
+use crate::storage::{Archive, ArchiveError, Loaded, Log, Next, Preparer, Worked};
 
 /// Serves until a signal stops it.
 ///
@@ -28,12 +28,13 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
     let settings = settings(options, descriptors::for_connections()?);
     let connections_max = settings.connections_max;
     let mut hub = Hub::new(settings);
-    let log = open_log(&options.data, &mut hub)?;
+    let (log, base_sequence) = open_log(&options.data, &mut hub)?;
     let stopped = miniloop::run(async {
         miniloop::LoopHandle::current().on_error(|report| error!("{report}"));
         let listener = TcpListener::bind(options.listen).map_err(|error| cannot_listen(options.listen, &error))?;
-        let preparer = log.preparer();
-        let running = server::start(hub, listener, log, Some(preparer)).map_err(|error| cannot_start(&error))?;
+        let archive = NoHistory(log.preparer());
+        let parts = Parts { hub, listener, storage: log, archive, base_sequence, unfolded_bytes_max: u64::MAX };
+        let running = server::start(parts).map_err(|error| cannot_start(&error))?;
         // Before the greeting, which tells whoever waits for it that the server can be stopped.
         let signals = Signals::new([Signal::TERMINATE, Signal::INTERRUPT, Signal::HANGUP]).map_err(|error| cannot_start(&error))?;
         let signals = miniloop::spawn(stop_on_signals(signals, running.stopper()));
@@ -48,6 +49,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
             Ok(())
         }
         Stop::Storage(error) => Err(Failed::new(error.to_string())),
+        Stop::Archive(error) => Err(Failed::new(error.to_string())),
         Stop::Defect(part) => {
             Err(Failed::new(format!("a defect has ended `{part}`; what was shown is stored; please report the lines above")))
         }
@@ -97,7 +99,7 @@ fn settings(options: &ServeOptions, connections_possible: usize) -> Settings {
     }
 }
 
-fn open_log(folder: &Path, hub: &mut Hub) -> Result<Log, Failed> {
+fn open_log(folder: &Path, hub: &mut Hub) -> Result<(Log, u64), Failed> {
     let mut load = |record: &crate::storage::Record<'_>| {
         for section in record.sections() {
             let section = Section { room: section.room.to_owned(), message_count: section.message_count, lines: section.lines.to_vec() };
@@ -112,7 +114,7 @@ fn open_log(folder: &Path, hub: &mut Hub) -> Result<Log, Failed> {
              the parts later"
         );
     }
-    Ok(log)
+    Ok((log, recovered.record_count))
 }
 
 fn cannot_start(error: &io::Error) -> Failed {
@@ -154,4 +156,20 @@ fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
     );
     // Nobody may be there to read it.
     let _ = output::write_at_once(io::stdout(), greeting.as_bytes());
+}
+
+/// Makes log files ahead of time, until there is an archive: all rooms of the log are in memory.
+struct NoHistory(Preparer);
+
+impl Archive for NoHistory {
+    fn work(&mut self, _committed: u64) -> Result<Worked, ArchiveError> {
+        if let Err(error) = self.0.prepare() {
+            warn!("the next log file cannot be made ahead of time: {error}");
+        }
+        Ok(Worked { folded: 0, log_bytes: 0, next: Next::WhenCommitted })
+    }
+
+    fn load(&mut self, _room: &str, _up_to: u64) -> Result<Loaded, ArchiveError> {
+        Ok(Loaded::default())
+    }
 }

@@ -107,7 +107,9 @@ fn read(server: &Server, peer: &Rc<Peer>, cx: &mut Context<'_>) -> io::Result<()
         ready?;
         if has_read {
             hub.read_later(now, peer.id);
-            read_after_next_poll(server, peer);
+            // After the others.
+            let peer = peer.clone();
+            server.after_next_poll(move || peer.task.ring());
             break;
         }
         let len = match peer.stream.try_read(&mut buffer) {
@@ -123,12 +125,4 @@ fn read(server: &Server, peer: &Rc<Peer>, cx: &mut Context<'_>) -> io::Result<()
         has_read = true;
     }
     Ok(())
-}
-
-/// A task that woke itself would be back in the next round, dozens of times before the loop looks at anybody else. A deadline that has
-/// passed makes the next round begin with a poll.
-fn read_after_next_poll(server: &Server, peer: &Rc<Peer>) {
-    let peer = peer.clone();
-    let now = server.event_loop.now();
-    server.event_loop.call_at(now, move || peer.task.ring());
 }

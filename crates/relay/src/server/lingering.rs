@@ -22,7 +22,11 @@ pub(super) fn close(server: &Rc<Server>, stream: TcpStream) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => unacknowledged_len(&stream) == 0,
         Err(_) => return,
     };
-    if stream.shutdown(Shutdown::Write).is_err() || has_everything || !has_place(server) {
+    if stream.shutdown(Shutdown::Write).is_err() || has_everything {
+        return;
+    }
+    if !has_place(server) {
+        server.metrics.borrow_mut().not_lingered += 1;
         return;
     }
     let counted = Counted::new(server.clone());

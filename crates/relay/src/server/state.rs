@@ -9,16 +9,23 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use miniloop::net::TcpStream;
-use miniloop::{Abandoned, LoopHandle, Resolver, TimerHandle};
+use miniloop::{LoopHandle, TimerHandle};
 use relay_core::{ConnectionId, Hub, Nanos};
 use tracing::error;
 
+use super::backlog::Backlog;
+use super::fold_schedule::FoldSchedule;
+use super::metrics::Metrics;
 use super::stop::Stop;
 use crate::limits::READ_BYTES;
-use crate::storage::StorageError;
 
 pub(super) struct Server {
     pub(super) hub: RefCell<Hub>,
+    /// The commit before the hub's first one.
+    pub(super) base_sequence: u64,
+    pub(super) backlog: RefCell<Backlog>,
+    pub(super) folding: RefCell<FoldSchedule>,
+    pub(super) metrics: RefCell<Metrics>,
     /// The open sockets, at the index of their connection's id.
     peers: RefCell<Vec<Option<Rc<Peer>>>>,
     pub(super) event_loop: LoopHandle,
@@ -28,14 +35,17 @@ pub(super) struct Server {
     pub(super) deadline: RefCell<Option<TimerHandle>>,
     /// Connections were touched.
     pub(super) turn: Bell,
-    /// Messages wait for their commit.
+    /// Messages wait for their commit, or the archive has come further.
     pub(super) commits: Bell,
-    /// A commit may have used up the prepared log file.
-    pub(super) prepare: Bell,
+    /// The archive's work is due earlier than before.
+    pub(super) archive: Bell,
+    /// Histories may have to be loaded.
+    pub(super) loads: Bell,
     finished: Bell,
     pub(super) lingering_len: Cell<usize>,
-    stop: Cell<Option<Resolver<Stop, Abandoned>>>,
-    pub(super) storage_failure: RefCell<Option<StorageError>>,
+    /// Why it stops, once it does.
+    stop: RefCell<Option<Stop>>,
+    stopping: Bell,
 }
 
 /// One socket.
@@ -59,20 +69,25 @@ pub(super) enum End {
 }
 
 impl Server {
-    pub(super) fn new(hub: Hub, stop: Resolver<Stop, Abandoned>) -> Server {
+    pub(super) fn new(hub: Hub, base_sequence: u64, unfolded_bytes_max: u64) -> Server {
         Server {
             hub: RefCell::new(hub),
+            base_sequence,
+            backlog: RefCell::new(Backlog::new(unfolded_bytes_max)),
+            folding: RefCell::new(FoldSchedule::new(base_sequence, unfolded_bytes_max)),
+            metrics: RefCell::default(),
             peers: RefCell::default(),
             event_loop: LoopHandle::current(),
             read_buffer: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
             deadline: RefCell::default(),
             turn: Bell::default(),
             commits: Bell::default(),
-            prepare: Bell::default(),
+            archive: Bell::default(),
+            loads: Bell::default(),
             finished: Bell::default(),
             lingering_len: Cell::new(0),
-            stop: Cell::new(Some(stop)),
-            storage_failure: RefCell::default(),
+            stop: RefCell::default(),
+            stopping: Bell::default(),
         }
     }
 
@@ -84,6 +99,12 @@ impl Server {
     /// Has everything written that was queued, in the next round of the loop.
     pub(super) fn wake_turn(&self) {
         self.turn.ring();
+    }
+
+    /// Rings when the loop has looked at the world again, for a part that has more to do. A task that woke itself would be back in the next
+    /// round, dozens of times before the loop looks at anybody else; a deadline that has passed makes the next round begin with a poll.
+    pub(super) fn after_next_poll(&self, ring: impl FnOnce() + 'static) {
+        self.event_loop.call_at(self.event_loop.now(), ring);
     }
 
     /// Runs a part of the server that never ends; if it does, by a defect, the server stops.
@@ -99,17 +120,28 @@ impl Server {
         });
     }
 
-    /// The storage has failed: whatever it stops for, that is what has to be told in the end.
-    pub(super) fn storage_failed(&self, error: StorageError) {
-        self.storage_failure.replace(Some(error.clone()));
-        self.stop(Stop::Storage(error));
+    /// The first reason stops it. A failure of the disk is what has to be told in the end, whatever it stops for.
+    pub(super) fn stop(&self, why: Stop) {
+        let mut stop = self.stop.borrow_mut();
+        if stop.as_ref().is_none_or(|first| why.is_failure_of_disk() && !first.is_failure_of_disk()) {
+            *stop = Some(why);
+        }
+        self.stopping.ring();
     }
 
-    /// The first reason stops it.
-    pub(super) fn stop(&self, why: Stop) {
-        if let Some(stop) = self.stop.take() {
-            stop.set_result(why);
-        }
+    /// Ready once it has to stop.
+    pub(super) fn poll_stopping(&self, cx: &Context<'_>) -> Poll<()> {
+        while self.stopping.poll_heard(cx) {}
+        if self.stop.borrow().is_some() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    pub(super) fn is_stopped_by_defect(&self) -> bool {
+        matches!(*self.stop.borrow(), Some(Stop::Defect(_)))
+    }
+
+    /// Why it has stopped, in the end.
+    pub(super) fn take_stop(&self) -> Option<Stop> {
+        self.stop.take()
     }
 
     /// Waits, after a shutdown, until everything is committed and sent.

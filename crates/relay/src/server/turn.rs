@@ -20,11 +20,6 @@ pub(super) fn start(server: &Rc<Server>) {
         loop {
             turning.turn.heard().await;
             run(&turning);
-            if turning.hub.borrow().touched_len() > 0 {
-                // The turn goes on: a large commit takes as many as the kernels' buffers have place for. A deadline that has passed makes
-                // the loop poll first, so those who have something to say are read in between.
-                miniloop::sleep_until(miniloop::now()).await;
-            }
         }
     };
     server.spawn_part("turn", turns);
@@ -50,10 +45,13 @@ pub(super) fn run(server: &Rc<Server>) {
         }
     }
     if server.hub.borrow().touched_len() > 0 {
-        server.wake_turn();
+        // A large commit takes as many turns as the kernels' buffers have place for. Those who have something to say are read in between.
+        let turning = server.clone();
+        server.after_next_poll(move || turning.wake_turn());
     }
     deadlines::arm(server);
     server.commits.ring();
+    server.loads.ring();
     server.look_whether_finished();
 }
 

@@ -50,3 +50,5 @@ pub use error::{HistoryError, OpenError};
 pub use tools::print_history;
 pub use log::{Log, PrepareError, Preparer, Record, Recovered, StoredSection};
 pub use position::MessageId;
+
+pub(crate) use limits::FOLD_WINDOW_BYTES;

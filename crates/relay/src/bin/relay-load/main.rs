@@ -7,7 +7,6 @@ mod violation;
 mod wire;
 mod seen;
 mod sender;
-mod histogram;
 mod options;
 mod run;
 mod member;

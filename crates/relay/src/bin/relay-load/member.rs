@@ -15,8 +15,8 @@ use std::task::{Context, Poll, ready};
 
 use memchr::memchr;
 use miniloop::net::TcpStream;
+use relay::Histogram;
 
-use crate::histogram::Histogram;
 use crate::run::{Run, Waiter};
 use crate::seen::Seen;
 use crate::sender::Sender;

@@ -63,7 +63,7 @@ impl Report<'_> {
 
     fn latency_us(&self, per_mille: u64) -> f64 {
         let latency = self.run.latency.borrow();
-        let ns = if per_mille == 1_000 { latency.max_ns() } else { latency.per_mille_ns(per_mille) };
+        let ns = if per_mille == 1_000 { latency.max() } else { latency.per_mille(per_mille) };
         ns as f64 / 1e3
     }
 }

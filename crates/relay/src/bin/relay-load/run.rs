@@ -8,9 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use miniloop::{Abandoned, Instant, Promise, Resolver, Shared, promise};
+use relay::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::histogram::Histogram;
 use crate::options::Options;
 use crate::seen::Order;
 use crate::violation::Violation;

@@ -1,39 +1,68 @@
-//! Many durations in little memory: counts in buckets whose width grows with the value, so that each percentile is right to 1.6 %.
+//! Many values in little memory: counts in buckets whose width grows with the value, so that each percentile is right to 1.6 %.
+//!
+//! Knows nothing of what is counted: nanoseconds, bytes, messages. One takes 30 KiB, and adding to it is a few nanoseconds. Next: `error.rs`.
 
-/// Counts durations in nanoseconds.
-pub(crate) struct Histogram {
+/// Counts values, and says how they are spread.
+#[derive(Debug)]
+pub struct Histogram {
     counts: Vec<u64>,
     len: u64,
-    max_ns: u64,
+    sum: u64,
+    max: u64,
 }
 
 impl Histogram {
-    pub(crate) fn new() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS], len: 0, max_ns: 0 }
+    /// One without values.
+    #[must_use]
+    pub fn new() -> Histogram {
+        Histogram { counts: vec![0; BUCKETS], len: 0, sum: 0, max: 0 }
     }
 
+    /// Counts a value.
     #[inline]
-    pub(crate) fn add(&mut self, value_ns: u64) {
-        self.counts[bucket(value_ns)] += 1;
+    pub fn add(&mut self, value: u64) {
+        self.counts[bucket(value)] += 1;
         self.len += 1;
-        self.max_ns = self.max_ns.max(value_ns);
+        self.sum = self.sum.saturating_add(value);
+        self.max = self.max.max(value);
     }
 
     /// The value that so many in a thousand do not exceed, or a little more; 0 when there are no values.
-    pub(crate) fn per_mille_ns(&self, per_mille: u64) -> u64 {
+    #[must_use]
+    pub fn per_mille(&self, per_mille: u64) -> u64 {
         let rank = (u128::from(self.len) * u128::from(per_mille)).div_ceil(1_000) as u64;
         let mut counted = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
             counted += count;
             if counted >= rank && counted > 0 {
-                return largest_in(bucket).min(self.max_ns);
+                return largest_in(bucket).min(self.max);
             }
         }
         0
     }
 
-    pub(crate) fn max_ns(&self) -> u64 {
-        self.max_ns
+    /// The largest value; 0 when there are none.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.len
+    }
+
+    /// All values together.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
     }
 }
 
@@ -78,10 +107,11 @@ mod tests {
     #[test]
     fn percentiles_are_the_smallest_values_that_so_many_do_not_exceed() {
         let mut histogram = Histogram::new();
-        assert_eq!(histogram.per_mille_ns(500), 0);
+        assert_eq!(histogram.per_mille(500), 0);
         (1..=60).for_each(|value| histogram.add(value));
-        assert_eq!([0, 1, 500, 990, 1_000].map(|per_mille| histogram.per_mille_ns(per_mille)), [1, 1, 30, 60, 60]);
+        assert_eq!([0, 1, 500, 990, 1_000].map(|per_mille| histogram.per_mille(per_mille)), [1, 1, 30, 60, 60]);
         histogram.add(1_000_000);
-        assert_eq!((histogram.per_mille_ns(1_000), histogram.max_ns()), (1_000_000, 1_000_000));
+        assert_eq!((histogram.per_mille(1_000), histogram.max()), (1_000_000, 1_000_000));
+        assert_eq!((histogram.count(), histogram.sum()), (61, 1_001_830));
     }
 }

@@ -1,0 +1,95 @@
+//! The archive worker: folds what is committed into the history, off the commit path, and makes log files ahead of time.
+//!
+//! When work is due, `fold_schedule.rs` says; it is done piece by piece, so that loads go in between. What the archive reports moves the
+//! hub's rooms out of memory and lets slowed commits go on. Next: `loads.rs`.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use miniloop::thread::Worker;
+use tracing::{error, info, warn};
+
+use super::loads;
+use super::state::Server;
+use super::stop::Stop;
+use crate::storage::{Archive, ArchiveError, Worked};
+
+pub(super) fn start(server: &Rc<Server>, archive: impl Archive) -> io::Result<()> {
+    let worker = Rc::new(Worker::new("archive", move || archive)?);
+    loads::start(server, worker.clone());
+    server.spawn_part("archive", work(server.clone(), worker));
+    Ok(())
+}
+
+async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallible {
+    let mut was_full = false;
+    loop {
+        until_due(&server).await;
+        let began = server.now();
+        let committed = server.folding.borrow_mut().begin();
+        let Ok(worked) = worker.call(move |archive| archive.work(committed)).await else { panic!("the archive worker has ended") };
+        let took = server.now().since(began);
+        server.metrics.borrow_mut().work_ns.add(took.as_nanos() as u64);
+        let is_full = matches!(worked, Err(ArchiveError::Full { .. }));
+        match worked {
+            Ok(worked) => {
+                if was_full {
+                    warn!("there is room again: messages are moved from the log to the history");
+                }
+                land(&server, &worked, took);
+            }
+            Err(error @ ArchiveError::Full { .. }) => {
+                // Said once: it is tried again and again.
+                if !was_full {
+                    warn!("{error}");
+                }
+                server.metrics.borrow_mut().archive_full += 1;
+                server.folding.borrow_mut().disk_is_full(server.now());
+                server.backlog.borrow_mut().archive_is_full();
+            }
+            Err(error @ ArchiveError::Failed(_)) => {
+                error!("{error}");
+                server.metrics.borrow_mut().archive_failed += 1;
+                server.backlog.borrow_mut().archive_has_failed();
+                server.stop(Stop::Archive(error));
+                server.commits.ring();
+                // Histories are loaded as long as that works.
+                pending().await
+            }
+        }
+        was_full = is_full;
+        // They may wait for what was folded, and those that wait for a full disk must hear of it.
+        server.commits.ring();
+    }
+}
+
+async fn until_due(server: &Server) {
+    loop {
+        let now = server.now();
+        let due_at = server.folding.borrow().due_at();
+        match due_at {
+            Some(at) if at <= now => return,
+            Some(at) => {
+                let _ = miniloop::timeout(at.since(now), server.archive.heard()).await;
+            }
+            None => server.archive.heard().await,
+        }
+    }
+}
+
+fn land(server: &Server, worked: &Worked, took: Duration) {
+    server.metrics.borrow_mut().folded_bytes += worked.log_bytes;
+    let mut backlog = server.backlog.borrow_mut();
+    if backlog.folded(worked.log_bytes, took) {
+        info!("the history has caught up with the log: commits are not slowed any more");
+    }
+    let folded = server.folding.borrow_mut().worked(server.now(), worked, backlog.unfolded_bytes());
+    if let Some(folded) = folded {
+        server.hub.borrow_mut().archived(folded.saturating_sub(server.base_sequence));
+        // The hub may have more rooms to forget than it does at once: the turn arms its deadline.
+        server.wake_turn();
+    }
+}

@@ -1,0 +1,158 @@
+//! Properties of the pacing, over all sequences of commits and folds.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+const BOUND: u64 = 1024 * MIB;
+
+/// A backlog with so much unfolded, whose archive folds a byte in ten nanoseconds, right behind a commit of one MiB at time 0.
+fn at(unfolded_bytes: u64) -> Backlog {
+    let mut backlog = Backlog::new(BOUND);
+    backlog.committed(unfolded_bytes + 9 * MIB);
+    backlog.folded(10 * MIB, Duration::from_nanos(10 * MIB * 10));
+    backlog.submitted(Nanos(0));
+    backlog.committed(MIB);
+    assert_eq!(backlog.unfolded_bytes(), unfolded_bytes);
+    backlog
+}
+
+fn distance_ns(backlog: &Backlog) -> u64 {
+    match backlog.verdict(Nanos(0)) {
+        Verdict::Go => 0,
+        Verdict::NotBefore(at) => at.0,
+        other => panic!("{other:?} at {}", backlog.unfolded_bytes()),
+    }
+}
+
+#[test]
+fn the_distance_between_commits_grows_with_every_byte_and_without_a_step() {
+    let archive_ns = MIB * 10;
+    let mut before_ns = 0;
+    for unfolded_bytes in (BOUND / 2..BOUND).step_by(MIB as usize) {
+        let ns = distance_ns(&at(unfolded_bytes));
+        // From nothing to twice the archive's time, over 512 steps.
+        assert!(ns >= before_ns && ns - before_ns <= archive_ns * 2 / 512 + 1, "{before_ns} to {ns} at {unfolded_bytes}");
+        before_ns = ns;
+    }
+    assert!(before_ns > archive_ns * 2 - archive_ns / 100, "{before_ns} at the bound");
+    assert_eq!(distance_ns(&at(BOUND / 4 * 3)), archive_ns, "as fast as it is folded");
+}
+
+#[test]
+fn commits_that_bring_less_than_the_archive_folds_are_not_delayed() {
+    // Just below the bound, a commit every 3 ms of one that the archive folds in 1 ms.
+    let mut backlog = at(BOUND - MIB);
+    backlog.submitted(Nanos(0));
+    backlog.committed(100_000);
+    assert_eq!(backlog.verdict(Nanos(3_000_000)), Verdict::Go);
+    assert_eq!(backlog.verdict(Nanos(1_000_000)), Verdict::NotBefore(Nanos(distance_ns(&backlog))));
+}
+
+#[test]
+fn at_the_bound_a_commit_waits_for_the_archive_and_is_refused_while_the_disk_is_full() {
+    let mut backlog = at(BOUND);
+    let later = Nanos(u64::MAX);
+    assert_eq!(backlog.verdict(later), Verdict::WhenFolded);
+    backlog.archive_is_full();
+    assert_eq!(backlog.verdict(later), Verdict::Full);
+    backlog.folded(0, Duration::ZERO);
+    assert_eq!(backlog.verdict(later), Verdict::WhenFolded, "there is room again");
+    backlog.folded(1, Duration::ZERO);
+    assert_eq!(backlog.verdict(later), Verdict::Go);
+    backlog.committed(1);
+    backlog.archive_has_failed();
+    assert_eq!(backlog.verdict(Nanos(0)), Verdict::Go, "what was accepted is stored before the end");
+}
+
+#[test]
+fn a_full_disk_refuses_nothing_below_the_bound() {
+    let mut backlog = at(BOUND - 1);
+    backlog.archive_is_full();
+    assert_eq!(backlog.verdict(Nanos(u64::MAX)), Verdict::Go);
+}
+
+#[test]
+fn an_episode_of_slow_commits_is_told_once_and_ends_far_below_where_it_began() {
+    let mut backlog = at(BOUND / 2 + MIB);
+    assert_eq!([backlog.begin_slowing(), backlog.begin_slowing()], [true, false]);
+    assert!(!backlog.folded(2 * MIB, Duration::ZERO), "it may begin again at once");
+    assert!(backlog.folded(BOUND / 4, Duration::ZERO));
+    assert!(!backlog.folded(MIB, Duration::ZERO));
+    assert!(backlog.begin_slowing());
+}
+
+#[test]
+fn the_pace_follows_the_archive() {
+    let mut backlog = Backlog::new(BOUND);
+    let mut fold = |ms, pieces| {
+        for _ in 0..pieces {
+            backlog.folded(MIB, Duration::from_millis(ms));
+        }
+        backlog.pace_bytes_per_second() / MIB
+    };
+    assert_eq!(fold(10, 500), 100);
+    assert!((51..=99).contains(&fold(20, 30)), "what it did before counts still");
+    assert_eq!(fold(20, 500), 50);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Commit(u64),
+    Fold { bytes: u64, took_us: u64 },
+    Full,
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..=16 * MIB).prop_map(Step::Commit),
+        2 => (0..=32 * MIB, 0..=1_000_000_u64).prop_map(|(bytes, took_us)| Step::Fold { bytes, took_us }),
+        1 => Just(Step::Full),
+        2 => (0..=100_000_000_u64).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_bound_holds_and_nobody_waits_below_half_of_it(
+        bound in 1..=100 * MIB,
+        steps in proptest::collection::vec(step(), 1..200),
+    ) {
+        let mut backlog = Backlog::new(bound);
+        let (mut now, mut unfolded) = (Nanos(0), 0_u64);
+        for step in steps {
+            match step {
+                Step::Commit(bytes) => {
+                    match backlog.verdict(now) {
+                        Verdict::Go => {
+                            prop_assert!(unfolded < bound);
+                            backlog.submitted(now);
+                            backlog.committed(bytes);
+                            unfolded += bytes;
+                        }
+                        Verdict::NotBefore(at) => prop_assert!(at > now && unfolded > bound / 2 && unfolded < bound),
+                        Verdict::WhenFolded | Verdict::Full => prop_assert!(unfolded >= bound),
+                    }
+                }
+                Step::Fold { bytes, took_us } => {
+                    let bytes = bytes.min(unfolded);
+                    backlog.folded(bytes, Duration::from_micros(took_us));
+                    unfolded -= bytes;
+                }
+                Step::Full => backlog.archive_is_full(),
+                Step::Wait(ns) => now.0 += ns,
+            }
+            prop_assert_eq!(backlog.unfolded_bytes(), unfolded);
+            prop_assert!(backlog.unfolded_peak_bytes() < bound + 16 * MIB);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_as_long_as_told_may_go(unfolded in BOUND / 2..BOUND) {
+        let backlog = at(unfolded);
+        let after = Nanos(distance_ns(&backlog));
+        prop_assert_eq!(backlog.verdict(after), Verdict::Go);
+    }
+}

@@ -1,0 +1,110 @@
+//! When the archive is due to work.
+//!
+//! ```text
+//! at the start, and after a commit that took a log file    at once: the next file is made ahead of time
+//! enough of the log is unfolded                            at once
+//! the archive has a piece of work left                     at once
+//! a commit has waited for FOLD_AGE to be folded            then
+//! the archive said when                                    then
+//! the disk was full                                        after ARCHIVE_RETRY, or when messages can be stored again
+//! ```
+//!
+//! Nothing is due while nothing was committed and the archive wants nothing: an idle server has no timer. Pure state, a few comparisons per
+//! commit. Next: `metrics.rs`.
+
+use relay_core::Nanos;
+
+use crate::limits::{ARCHIVE_RETRY, FOLD_AGE};
+use crate::storage::{Committed, FOLD_WINDOW_BYTES, Next, Worked};
+
+#[derive(Debug)]
+pub(super) struct FoldSchedule {
+    /// So much unfolded log is worth folding.
+    enough_bytes: u64,
+    /// The last commit, and the last one that is folded.
+    committed: u64,
+    folded: u64,
+    unfolded_bytes: u64,
+    /// Since when, at the latest, the first unfolded commit waits.
+    waits_since: Option<Nanos>,
+    /// Something was committed since work was last begun: only then it may find more to fold.
+    has_grown: bool,
+    /// Work is due however little is unfolded.
+    is_wanted: bool,
+    wanted_at: Option<Nanos>,
+    retry_at: Option<Nanos>,
+}
+
+impl FoldSchedule {
+    /// Everything up to commit `sequence` is folded. A log that may have few bytes unfolded is folded in smaller pieces.
+    pub(super) fn new(sequence: u64, unfolded_bytes_max: u64) -> FoldSchedule {
+        FoldSchedule {
+            enough_bytes: (FOLD_WINDOW_BYTES as u64).min(unfolded_bytes_max / 4),
+            committed: sequence,
+            folded: sequence,
+            unfolded_bytes: 0,
+            waits_since: None,
+            has_grown: false,
+            is_wanted: true,
+            wanted_at: None,
+            retry_at: None,
+        }
+    }
+
+    /// True if work is due earlier than before.
+    pub(super) fn committed(&mut self, now: Nanos, committed: Committed, unfolded_bytes: u64) -> bool {
+        let was_due_at = self.due_at();
+        self.committed = committed.sequence;
+        self.unfolded_bytes = unfolded_bytes;
+        self.waits_since.get_or_insert(now);
+        self.has_grown = true;
+        self.is_wanted |= committed.file_taken;
+        self.due_at() != was_due_at
+    }
+
+    /// Work begins. Returns the commit up to which it may go.
+    pub(super) fn begin(&mut self) -> u64 {
+        self.has_grown = false;
+        self.is_wanted = false;
+        self.wanted_at = None;
+        self.retry_at = None;
+        self.committed
+    }
+
+    /// A piece of work is done. Returns the last commit that is folded if that has moved.
+    pub(super) fn worked(&mut self, now: Nanos, worked: &Worked, unfolded_bytes: u64) -> Option<u64> {
+        let has_moved = worked.folded > self.folded;
+        self.folded = self.folded.max(worked.folded);
+        self.unfolded_bytes = unfolded_bytes;
+        match worked.next {
+            Next::Now => self.is_wanted = true,
+            Next::In(wait) => self.wanted_at = Some(now + wait),
+            Next::WhenCommitted => {}
+        }
+        if has_moved || worked.next != Next::Now {
+            self.waits_since = (self.folded < self.committed).then_some(now);
+        }
+        has_moved.then_some(self.folded)
+    }
+
+    pub(super) fn disk_is_full(&mut self, now: Nanos) {
+        self.retry_at = Some(now + ARCHIVE_RETRY);
+    }
+
+    /// The disk may have room again. True if work is due earlier than before.
+    pub(super) fn disk_has_room(&mut self) -> bool {
+        self.is_wanted |= self.retry_at.is_some();
+        self.retry_at.take().is_some()
+    }
+
+    /// When work is due; a time that has passed means at once.
+    pub(super) fn due_at(&self) -> Option<Nanos> {
+        if self.retry_at.is_some() {
+            return self.retry_at;
+        }
+        if self.is_wanted || (self.has_grown && self.unfolded_bytes >= self.enough_bytes) {
+            return Some(Nanos(0));
+        }
+        [self.waits_since.map(|since| since + FOLD_AGE), self.wanted_at].into_iter().flatten().min()
+    }
+}
