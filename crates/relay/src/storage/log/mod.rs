@@ -234,3 +234,7 @@ mod tests;
 #[cfg(test)]
 #[path = "power_cut_tests.rs"]
 mod power_cut_tests;
+
+#[cfg(test)]
+#[path = "position_tests.rs"]
+mod position_tests;

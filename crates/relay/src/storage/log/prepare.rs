@@ -293,3 +293,7 @@ impl ReadyFiles {
 }
 
 static ZEROS: [u8; PREPARE_STEP_BYTES] = [0; PREPARE_STEP_BYTES];
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;
