@@ -1,17 +1,24 @@
-//! The seam between the log and the disk: the few calls that the log makes, so that tests can pass a disk that fails or loses power.
+//! The seam between the stores and the disk: the few calls that the log and SQLite make, so that tests can pass a disk that fails or loses
+//! power under both.
 //!
 //! Everything happens in one folder; names are file names, never paths. The real disk is [`OsDisk`]; the tests' is `memory_disk.rs`.
 //! One dynamic call per system call costs nothing beside it. Next: `folder.rs`, which says whose folder it is.
 
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, fcntl},
+    libc,
+};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use std::{
     fs::File,
     io,
+    ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
-/// The folder of the log.
+/// The folder of a store.
 pub(crate) trait Disk: Send + Sync {
     /// Where it is, for messages.
     fn path(&self) -> &Path;
@@ -36,6 +43,22 @@ pub(crate) trait DiskFile: Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// One `fdatasync`: content and length, not the times.
     fn sync_data(&self) -> io::Result<()>;
+    /// Gives the file this length: what it lacks is zeros.
+    fn truncate(&self, byte_count: u64) -> io::Result<()>;
+    /// Locks these bytes for this open file instead of as they were, against other open files of this and of other processes; dropping the
+    /// file gives all back. False if a lock of another is in the way. What is locked need not exist, and may be read and written by all.
+    fn lock(&self, bytes: Range<u64>, lock: RangeLock) -> io::Result<bool>;
+    /// Whether another open file has a lock on any of these bytes.
+    fn is_locked(&self, bytes: Range<u64>) -> io::Result<bool>;
+}
+
+/// A lock on some bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangeLock {
+    None,
+    /// Others may share it.
+    Shared,
+    Exclusive,
 }
 
 /// What an opened file is for.
@@ -139,5 +162,40 @@ impl DiskFile for File {
 
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
+    }
+
+    fn truncate(&self, byte_count: u64) -> io::Result<()> {
+        self.set_len(byte_count)
+    }
+
+    fn lock(&self, bytes: Range<u64>, lock: RangeLock) -> io::Result<bool> {
+        match fcntl(self, FcntlArg::F_OFD_SETLK(&record_lock(bytes, lock))) {
+            Ok(_) => Ok(true),
+            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_locked(&self, bytes: Range<u64>) -> io::Result<bool> {
+        let mut lock = record_lock(bytes, RangeLock::Exclusive);
+        fcntl(self, FcntlArg::F_OFD_GETLK(&mut lock))?;
+        Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+    }
+}
+
+/// The kernel's form of a lock. It belongs to the open file, not to the process as the older kind does, which is lost as soon as the process
+/// closes the same file elsewhere; the two kinds exclude each other.
+fn record_lock(bytes: Range<u64>, lock: RangeLock) -> libc::flock {
+    let kind = match lock {
+        RangeLock::None => libc::F_UNLCK,
+        RangeLock::Shared => libc::F_RDLCK,
+        RangeLock::Exclusive => libc::F_WRLCK,
+    };
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: bytes.start as libc::off_t,
+        l_len: (bytes.end - bytes.start) as libc::off_t,
+        l_pid: 0,
     }
 }

@@ -98,4 +98,6 @@ const LOCK: &str = "lock";
 const LOG: &str = "log";
 const HISTORY: &str = "history.db";
 const JOURNAL: &str = "history.db-journal";
-const OURS: [&str; 4] = [LOCK, LOG, HISTORY, JOURNAL];
+/// What a history is called until it has its first page.
+const UNBORN: &str = "history.db.new";
+const OURS: [&str; 5] = [LOCK, LOG, HISTORY, JOURNAL, UNBORN];

@@ -54,3 +54,12 @@ pub(crate) const FOLD_PAGE_BYTES: usize = 4096;
 
 /// The prepared statements that are kept. There are fewer different ones.
 pub(crate) const STATEMENTS_MAX: usize = 32;
+
+/// What SQLite keeps of history.db in memory for one connection. A transaction may take more until it ends.
+pub(crate) const HISTORY_CACHE_BYTES: usize = 16 << 20;
+
+/// What the rollback journal of history.db keeps on the disk from one transaction to the next: more than an ordinary one needs.
+pub(crate) const HISTORY_JOURNAL_BYTES: u64 = 64 << 20;
+
+/// How long a connection to history.db waits for another's lock. Transactions of relay take a few hundredths of this.
+pub(crate) const HISTORY_BUSY_MS: u64 = 5000;

@@ -8,6 +8,12 @@
 //!
 //! The files stand in reading order. `docs/decisions/` says why the log is folded into it, and how.
 
+mod page_seal;
+mod file_lock;
+mod reported_file;
+mod journal_file;
+mod sqlite_files;
+mod connection;
 mod segment;
 mod database;
 mod fold;
