@@ -45,19 +45,21 @@ impl Hub {
     /// A room's history is there: so many `MESSAGE <name> <text>\n` lines, oldest first. The answer to a room that was forgotten meanwhile
     /// is ignored.
     pub fn history_loaded(&mut self, now: Nanos, room: RoomId, lines: Vec<u8>, message_count: u32) {
-        let Some(room_in_memory) = self.asked_room(room) else { return };
-        room_in_memory.past = Past::Loaded;
-        room_in_memory.tail.push_before(lines, message_count as usize);
+        let RoomId(key) = room;
+        let Some(room) = self.asked_room(key) else { return };
+        room.past = Past::Loaded;
+        room.tail.push_before(lines, message_count as usize);
         self.counters.rooms_loaded += 1;
-        self.answer_who_waits(now, room.0, Answer::History);
+        self.answer_who_waits(now, key, Answer::History);
     }
 
     /// A room's history cannot be loaded now. Whoever waits for it is told so; who asks later makes it be tried again.
     pub fn history_unavailable(&mut self, now: Nanos, room: RoomId) {
-        let Some(room_in_memory) = self.asked_room(room) else { return };
-        room_in_memory.past = Past::Unavailable;
+        let RoomId(key) = room;
+        let Some(room) = self.asked_room(key) else { return };
+        room.past = Past::Unavailable;
         self.counters.loads_failed += 1;
-        self.answer_who_waits(now, room.0, Answer::Line(reply::HISTORY_UNAVAILABLE));
+        self.answer_who_waits(now, key, Answer::Line(reply::HISTORY_UNAVAILABLE));
     }
 
     /// The first `commits` commits of this hub can be loaded from now on: rooms that nobody uses need not stay for their messages. If they
@@ -78,7 +80,7 @@ impl Hub {
         room.tail.push(&alloc::rc::Rc::new(section.lines), section.message_count as usize);
     }
 
-    /// Answers a `HISTORY`, or lets its connection wait for what there is to answer.
+    /// Answers a `HISTORY`, or lets its connection wait until there is an answer.
     pub(super) fn request_history(&mut self, now: Nanos, key: Key) {
         let member = self.connections.get(key).and_then(|connection| connection.member.as_ref());
         let Some(room_key) = member.map(|member| member.room) else { return };
@@ -104,8 +106,8 @@ impl Hub {
     }
 
     /// The room, if it has asked and was not answered.
-    fn asked_room(&mut self, id: RoomId) -> Option<&mut Room> {
-        self.rooms.get_mut(id.0).filter(|room| room.past == Past::Asked)
+    fn asked_room(&mut self, key: Key) -> Option<&mut Room> {
+        self.rooms.get_mut(key).filter(|room| room.past == Past::Asked)
     }
 
     /// Answers everybody who waits for a room's history. What they have sent since is parsed when the shell comes to each of them.

@@ -18,7 +18,8 @@ use crate::slots::Key;
 
 impl Hub {
     /// Whether the shell should read from this connection now. If not, and if that will change, the hub remembers that it was asked, and
-    /// [`Hub::pop_touched`] says when to read on. A pause may bring a new [`Hub::next_deadline`].
+    /// [`Hub::pop_touched`] says when to read on. A pause may bring a new [`Hub::next_deadline`]. Behind a pause for a history this answers
+    /// first what was kept meanwhile.
     pub fn may_read(&mut self, now: Nanos, id: ConnectionId) -> bool {
         if self.connections.get(id.0).is_some_and(|connection| connection.pause == Some(Pause::Turn)) {
             self.parse_kept(now, id.0);

@@ -12,7 +12,7 @@ use crate::world::World;
 
 const COMMAND_ERROR: &str = "ERR expected MSG <text>, HISTORY, or QUIT\n";
 const NAMES: [&str; 5] = ["ann", "ben", "cid", "dan", "eve"];
-const ROOMS: [&str; 3] = ["blue", "green", "red"];
+const ROOMS: [&str; 2] = ["blue", "green"];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -54,7 +54,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0..3_u64).prop_map(Step::Archive),
         6 => (any::<usize>(), prop::bool::weighted(0.7)).prop_map(|(place, succeeds)| Step::Answer(place, succeeds)),
     ];
-    vec(step, 1..120)
+    vec(step, 1..200)
 }
 
 /// A client from its `JOIN` to its end.
@@ -93,8 +93,10 @@ impl Session {
             } else if line.starts_with("MESSAGE ") {
                 assert_eq!(committed.get(seen), Some(&line), "every message is shown, once, in order");
                 seen += 1;
-                if let Some(text) = line.strip_prefix(&own) {
-                    assert_eq!(requests.next(), Some(&format!("MSG {}", text.trim_end())));
+                // Who had the name before may have left a message behind.
+                let own = line.strip_prefix(&own).map(|text| format!("MSG {}", text.trim_end()));
+                if own.as_ref().is_some_and(|message| self.requests.contains(message)) {
+                    assert_eq!(requests.next(), own.as_ref());
                 }
             } else if line == "ERR storage full\n" {
                 assert!(requests.next().is_some_and(|request| request.starts_with("MSG ")));
@@ -234,7 +236,7 @@ fn config() -> ProptestConfig {
     if std::env::var_os("PROPTEST_CASES").is_some() {
         return campaign;
     }
-    ProptestConfig { cases: 256, rng_seed: RngSeed::Fixed(5), ..campaign }
+    ProptestConfig { cases: 512, rng_seed: RngSeed::Fixed(5), ..campaign }
 }
 
 proptest! {
