@@ -59,7 +59,7 @@ pub const BATCH_LEN_MAX_ROOMS: usize = BATCH_MAX_BYTES / SECTION_OVERHEAD_BYTES;
 /// Buffers that grow have up to twice the place that is used, so the worst case in memory is twice this, 32 MiB, and one message more.
 pub const UNCOMMITTED_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The rooms that are forgotten at a time when the archive has come further. So many take 0.7 ms; a single fold may free a hundred thousand.
+/// The rooms that are forgotten at a time when the archive has come further. They take 0.7 ms; a single fold may free a hundred thousand.
 pub const FORGOTTEN_AT_ONCE_MAX_ROOMS: usize = 1_000;
 
 /// How long a connection may stay without a `JOIN`.

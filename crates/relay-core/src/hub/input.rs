@@ -2,7 +2,8 @@
 //!
 //! A read is parsed where it lies, in the shell's buffer. Copied is only what cannot be parsed yet: an unfinished line, or everything
 //! behind the line at which the connection had to pause. When the cause of a pause goes away, [`Hub::resume_from`] parses that first, and
-//! the shell is told to read on; or it is told first and parses when the shell comes to it ([`Pause::Turn`]). The clock of a paused connection starts again when the shell has read it dry (`clock` says why). Next:
+//! the shell is told to read on; after a pause that thousands may share, it is told first, and what was kept is parsed when it comes to
+//! each of them ([`Pause::Turn`]). The clock of a paused connection starts again when the shell has read it dry (`clock` says why). Next:
 //! `requests.rs`.
 
 use core::mem;

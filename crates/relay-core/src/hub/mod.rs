@@ -1,7 +1,7 @@
 //! The whole server as one value. Each file of this folder is one side of it:
 //!
-//! `input` bytes into lines, pausing; `requests` what a line means; `history` rooms that come into memory and go; `commits` batches and fan-out; `output` what the shell sends;
-//! `ending` how connections end; `time` deadlines.
+//! `input` bytes into lines, pausing; `requests` what a line means; `history` rooms that come into memory and go; `commits` batches and
+//! fan-out; `output` what the shell sends; `ending` how connections end; `time` deadlines.
 //!
 //! Nothing here iterates all connections, except a shutdown. Calls with the id of a connection that is gone do nothing. Next: `input.rs`,
 //! where bytes come in.

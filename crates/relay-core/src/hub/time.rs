@@ -1,5 +1,5 @@
-//! Deadlines: `PING` and its `PONG`, the wait for a `JOIN` and for a flush, and the refill of token buckets. Also what is left of the work that
-//! the hub does piece by piece.
+//! Deadlines: `PING` and its `PONG`, the wait for a `JOIN` and for a flush, and the refill of token buckets. Also the rooms
+//! that are forgotten some at a time.
 //!
 //! The shell calls [`Hub::tick`] after it has read all sockets of a turn, so that an answer that came in time is never judged as missing.
 //! This is the last file; `tests/hub` shows all of it at work.

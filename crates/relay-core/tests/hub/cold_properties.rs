@@ -1,4 +1,4 @@
-//! Rooms that come into memory and go, against a model: random clients, commits and refusals, and an archive that is slow, behind and fails.
+//! Rooms that come into memory and go, against a model: random clients, commits and refusals, and an archive that is slow and fails.
 
 use std::collections::BTreeSet;
 
