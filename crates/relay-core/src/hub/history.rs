@@ -77,6 +77,8 @@ impl Hub {
     pub fn load_history(&mut self, section: crate::batch::Section) {
         let (_, room) = self.rooms.open(&section.room, 0);
         room.past = Past::Loaded;
+        // Nothing else has these messages.
+        room.last_commit = u64::MAX;
         room.tail.push(&alloc::rc::Rc::new(section.lines), section.message_count as usize);
     }
 
