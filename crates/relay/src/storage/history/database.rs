@@ -18,7 +18,9 @@ use crate::storage::{
     position::{LogPosition, MessageId},
 };
 use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, Params, Row, ToSql, ffi, params,
+    Connection, ErrorCode, OptionalExtension, Params, Row, ToSql,
+    config::DbConfig,
+    ffi, params,
     types::{ToSqlOutput, ValueRef},
 };
 use std::{error::Error, fmt};
@@ -98,6 +100,8 @@ impl Database {
             )));
         }
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        // Otherwise a statement is compiled again each time a room is bound to it, in case a better plan exists for that value.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let database = Database { connection };
         match (database.pragma("application_id")?, database.pragma("user_version")?) {
             (APPLICATION_ID, USER_VERSION) => {}
@@ -122,14 +126,10 @@ impl Database {
         let mut statement = self.connection.prepare_cached("SELECT sequence, checksum, file_number, offset, row_checksum FROM folded")?;
         let mut rows = statement.query([])?;
         let Some(row) = rows.next()? else { return Err(damaged("table folded has no row")) };
-        let position = LogPosition {
-            sequence: number(row, 0)?,
-            checksum: number(row, 1)? as u32,
-            file_number: number(row, 2)?,
-            offset: number(row, 3)?,
-        };
-        let checksum = number(row, 4)?;
-        if checksum == u64::from(position_checksum(&position)) && rows.next()?.is_none() {
+        let position =
+            LogPosition { sequence: number(row, 0)?, checksum: number(row, 1)?, file_number: number(row, 2)?, offset: number(row, 3)? };
+        let checksum: u32 = number(row, 4)?;
+        if checksum == position_checksum(&position) && rows.next()?.is_none() {
             Ok(position)
         } else {
             Err(damaged("table folded: its checksum does not match, or it has more than one row"))
@@ -243,9 +243,9 @@ impl Database {
             self.connection.prepare_cached("COMMIT")?.execute([])?;
             Ok(written)
         });
-        // SQLite ends a transaction by itself after some errors, and not after others.
+        // SQLite ends a transaction by itself after some errors, and not after others. Where it cannot be ended, the next one fails.
         if written.is_err() && !self.connection.is_autocommit() {
-            self.connection.execute_batch("ROLLBACK")?;
+            let _ = self.connection.execute_batch("ROLLBACK");
         }
         written
     }
@@ -276,6 +276,13 @@ impl Database {
         let mut statement = self.connection.prepare(sql)?;
         let statements = statement.query_map([], |row| row.get(0))?;
         Ok(statements.collect::<Result<_, _>>()?)
+    }
+}
+
+impl Summary {
+    /// The number in the room of the message that follows its last one.
+    pub(crate) fn end_number(&self) -> u64 {
+        self.first_number.saturating_add(u64::from(self.message_count))
     }
 }
 
@@ -417,7 +424,7 @@ fn stored(row: &Row<'_>) -> Result<Stored, DatabaseError> {
     let Ok(room) = str::from_utf8(room) else { return Err(wrong("room is not UTF-8")) };
     let Some(runs) = Segment::decode_runs(runs) else { return Err(wrong("runs have an impossible length")) };
     let segment = Segment { room: room.to_owned(), first_number: number(row, 2)?, runs, lines: lines.to_vec() };
-    if number(row, 10)? != u64::from(segment.checksum()) {
+    if row.get::<_, i64>(10)? != i64::from(segment.checksum()) {
         return Err(wrong("checksum does not match"));
     }
     segment.check().map_err(wrong)?;
@@ -435,10 +442,10 @@ fn summary(row: &Row<'_>) -> Result<Summary, DatabaseError> {
         row: row.get(0)?,
         room: row.get(1)?,
         first_number: number(row, 2)?,
-        last_id: MessageId { sequence: number(row, 3)?, ordinal: number(row, 4)? as u32 },
+        last_id: MessageId { sequence: number(row, 3)?, ordinal: number(row, 4)? },
         first_ms: number(row, 5)?,
         last_ms: number(row, 6)?,
-        message_count: number(row, 7)? as u32,
+        message_count: number(row, 7)?,
         line_bytes: number(row, 8)?,
     })
 }
@@ -463,9 +470,9 @@ fn column(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn number(row: &Row<'_>, at: usize) -> Result<u64, DatabaseError> {
+fn number<T: TryFrom<i64>>(row: &Row<'_>, at: usize) -> Result<T, DatabaseError> {
     let value: i64 = row.get(at)?;
-    u64::try_from(value).map_err(|_| damaged(format!("table segment or folded: a number is {value}")))
+    value.try_into().map_err(|_| damaged(format!("column {} is {value}", row.as_ref().column_name(at).unwrap_or_default())))
 }
 
 fn position_checksum(position: &LogPosition) -> u32 {

@@ -17,22 +17,34 @@ use crate::storage::{
 use std::collections::BTreeMap;
 
 /// A stretch of the log that is not in the database yet, by room.
+///
+/// Keeps its memory for the next stretch; dropping it gives that back.
 #[derive(Default)]
 pub(crate) struct Window {
     rooms: BTreeMap<String, Pending>,
+    /// The lines of all rooms, as they came: one buffer, because a room does not know how much it will have.
+    lines: Vec<u8>,
     /// Where the stretch ends; `None` when it comes from elsewhere, and `folded` is not to be moved.
     behind: Option<LogPosition>,
-    /// What it takes in memory.
-    memory_bytes: usize,
-    /// What of the first room is written, when that is larger than a transaction.
-    first_room_written_bytes: usize,
+    /// What it takes in memory beside the lines.
+    overhead_bytes: usize,
+    /// The lines that are still to be written.
+    left_bytes: usize,
 }
 
 /// The messages of a room that are to be folded, in the order of their ids.
 #[derive(Default)]
 struct Pending {
-    runs: Vec<Run>,
-    lines: Vec<u8>,
+    runs: Vec<PendingRun>,
+    line_bytes: usize,
+    /// What of the lines is written already: more than nothing for a room that is larger than a transaction.
+    written_bytes: usize,
+}
+
+struct PendingRun {
+    run: Run,
+    /// Where its lines start in those of the window.
+    start: usize,
 }
 
 /// What a transaction has done.
@@ -48,7 +60,7 @@ pub(crate) struct Written {
 
 /// How far a room got in a transaction.
 struct RoomWritten {
-    /// Bytes of its pending lines that are in the database now, counted from the first.
+    /// Bytes of its lines that are in the database now, counted from the first.
     line_bytes: usize,
     next_number: u64,
     /// What the transaction has to write for it.
@@ -72,19 +84,25 @@ impl Window {
 
     /// Adds a run of a room. In each room, ids must grow.
     pub(crate) fn add_run(&mut self, room: &str, run: Run, lines: &[u8]) {
-        let added = match self.rooms.get_mut(room) {
-            Some(pending) => pending.push(run, lines),
+        let pending = match self.rooms.get_mut(room) {
+            Some(pending) => pending,
             None => {
-                let pending = self.rooms.entry(room.to_owned()).or_default();
-                ROOM_OVERHEAD_BYTES + room.len() + pending.push(run, lines)
+                self.overhead_bytes += ROOM_OVERHEAD_BYTES + room.len();
+                self.rooms.entry(room.to_owned()).or_default()
             }
         };
-        self.memory_bytes += added;
+        let capacity_before = pending.runs.capacity();
+        let run = Run { line_bytes: lines.len() as u32, ..run };
+        pending.runs.push(PendingRun { run, start: self.lines.len() });
+        pending.line_bytes += lines.len();
+        self.overhead_bytes += (pending.runs.capacity() - capacity_before) * size_of::<PendingRun>();
+        self.lines.extend_from_slice(lines);
+        self.left_bytes += lines.len();
     }
 
     /// Whether it takes as much memory as it may.
     pub(crate) fn is_full(&self) -> bool {
-        self.memory_bytes >= FOLD_WINDOW_BYTES
+        self.lines.len() + self.overhead_bytes >= FOLD_WINDOW_BYTES
     }
 
     /// Whether nothing is left to be written, neither messages nor a place.
@@ -99,8 +117,7 @@ impl Window {
 
     /// The bytes of lines that are still to be written.
     pub(crate) fn line_bytes(&self) -> usize {
-        let all: usize = self.rooms.values().map(|pending| pending.lines.len()).sum();
-        all.saturating_sub(self.first_room_written_bytes)
+        self.left_bytes
     }
 
     /// Writes rooms of it in one transaction until that holds `budget_bytes`, lines and a page for each room and segment. The transaction that
@@ -110,19 +127,19 @@ impl Window {
     ///
     /// Nothing was written, and the window is as it was: call again, after [`Full`](DatabaseError::Full) or [`Busy`](DatabaseError::Busy).
     pub(crate) fn write_some(&mut self, database: &Database, budget_bytes: usize) -> Result<Written, DatabaseError> {
-        let (mut rooms, mut partial_bytes) = (Vec::new(), 0);
+        let (mut rooms, mut partial) = (Vec::new(), None);
         let finished = database.transaction(|writing| {
-            let mut left_bytes = budget_bytes;
+            let mut budget_left_bytes = budget_bytes;
             for (room, pending) in &self.rooms {
-                if left_bytes == 0 {
+                if budget_left_bytes == 0 {
                     return Ok(false);
                 }
-                let written = pending.write(room, database, writing, left_bytes)?;
-                if written.line_bytes < pending.lines.len() {
-                    partial_bytes = written.line_bytes;
+                let written = pending.write(&self.lines, room, database, writing, budget_left_bytes)?;
+                if written.line_bytes < pending.line_bytes {
+                    partial = Some((room.clone(), written.line_bytes));
                     return Ok(false);
                 }
-                left_bytes = left_bytes.saturating_sub(written.cost_bytes);
+                budget_left_bytes = budget_left_bytes.saturating_sub(written.cost_bytes);
                 rooms.push((room.clone(), written.next_number));
             }
             if let Some(behind) = self.behind {
@@ -131,55 +148,57 @@ impl Window {
             Ok(true)
         })?;
 
-        let before_bytes = self.line_bytes();
+        let before_bytes = self.left_bytes;
         for (room, _) in &rooms {
             if let Some(pending) = self.rooms.remove(room) {
-                self.memory_bytes = self.memory_bytes.saturating_sub(ROOM_OVERHEAD_BYTES + room.len() + pending.memory_bytes());
+                self.left_bytes -= pending.line_bytes - pending.written_bytes;
             }
         }
-        self.first_room_written_bytes = partial_bytes;
+        if let Some((room, line_bytes)) = partial
+            && let Some(pending) = self.rooms.get_mut(&room)
+        {
+            self.left_bytes -= line_bytes.saturating_sub(pending.written_bytes);
+            pending.written_bytes = pending.written_bytes.max(line_bytes);
+        }
         if finished {
             self.behind = None;
+            self.lines.clear();
+            self.overhead_bytes = 0;
         }
-        Ok(Written { line_bytes: before_bytes.saturating_sub(self.line_bytes()), finished, rooms })
+        Ok(Written { line_bytes: before_bytes - self.left_bytes, finished, rooms })
     }
 }
 
 impl Pending {
-    /// Appends a run; returns how much more memory it takes now.
-    fn push(&mut self, run: Run, lines: &[u8]) -> usize {
-        let before_bytes = self.memory_bytes();
-        self.runs.push(run);
-        self.lines.extend_from_slice(lines);
-        self.memory_bytes() - before_bytes
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.runs.capacity() * size_of::<Run>() + self.lines.capacity()
-    }
-
     /// Writes the messages that the room does not have yet, from the first on, until the transaction has `budget_bytes` more to write.
-    fn write(&self, room: &str, database: &Database, writing: &Writing<'_>, budget_bytes: usize) -> Result<RoomWritten, DatabaseError> {
+    fn write(
+        &self,
+        window_lines: &[u8],
+        room: &str,
+        database: &Database,
+        writing: &Writing<'_>,
+        budget_bytes: usize,
+    ) -> Result<RoomWritten, DatabaseError> {
         let last = database.last_summary(room)?;
-        let mut rest = Cursor::new(&self.runs, &self.lines);
-        let mut next_number = 1;
-        let mut cost_bytes = FOLD_PAGE_BYTES;
-        let mut extended = None;
+        let last_id = last.as_ref().map_or(MessageId { sequence: 0, ordinal: 0 }, |last| last.last_id);
+        let (runs, lines, not_gathered_bytes) = self.gather(window_lines, last_id, budget_bytes.saturating_add(SEGMENT_BYTES));
+        let mut rest = Cursor::new(&runs, &lines);
+        rest.skip_messages(rest.count_up_to(last_id));
+
+        let (mut next_number, mut cost_bytes) = (1, FOLD_PAGE_BYTES);
         if let Some(last) = last {
-            rest.skip_messages(rest.count_up_to(last.last_id));
-            next_number = last.first_number.saturating_add(u64::from(last.message_count));
-            if !rest.is_empty() && is_extended(last.line_bytes as usize, rest.line_bytes()) {
-                extended = database.segment(last.row)?;
-            }
-        }
-        if let Some(mut last) = extended {
-            let before_bytes = rest.line_bytes();
-            rest.fill(&mut last.segment);
-            if rest.line_bytes() < before_bytes {
-                writing.delete(last.row)?;
-                writing.insert(&last.segment)?;
-                next_number = last.segment.end_number();
-                cost_bytes += last.segment.lines.len() + FOLD_PAGE_BYTES;
+            next_number = last.end_number();
+            if is_extended(last.line_bytes as usize, rest.line_bytes())
+                && let Some(mut stored) = database.segment(last.row)?
+            {
+                let before_bytes = rest.line_bytes();
+                rest.fill(&mut stored.segment);
+                if rest.line_bytes() < before_bytes {
+                    writing.delete(stored.row)?;
+                    writing.insert(&stored.segment)?;
+                    next_number = stored.segment.end_number();
+                    cost_bytes += stored.segment.lines.len() + FOLD_PAGE_BYTES;
+                }
             }
         }
         while !rest.is_empty() && (cost_bytes < budget_bytes || cost_bytes == FOLD_PAGE_BYTES) {
@@ -189,14 +208,31 @@ impl Pending {
             next_number = segment.end_number();
             cost_bytes += segment.lines.len() + FOLD_PAGE_BYTES;
         }
-        Ok(RoomWritten { line_bytes: self.lines.len() - rest.line_bytes(), next_number, cost_bytes })
+        let left_bytes = rest.line_bytes() + not_gathered_bytes;
+        Ok(RoomWritten { line_bytes: self.line_bytes - left_bytes, next_number, cost_bytes })
+    }
+
+    /// The runs that hold messages behind this one, with their lines in one piece, until those are more than `limit_bytes`; and the bytes of the
+    /// lines behind them.
+    fn gather(&self, window_lines: &[u8], id: MessageId, limit_bytes: usize) -> (Vec<Run>, Vec<u8>, usize) {
+        let new = &self.runs[self.runs.partition_point(|pending| pending.run.last_id() <= id)..];
+        let (mut runs, mut lines) = (Vec::new(), Vec::new());
+        for PendingRun { run, start } in new {
+            if lines.len() > limit_bytes {
+                break;
+            }
+            runs.push(*run);
+            lines.extend_from_slice(&window_lines[*start..*start + run.line_bytes as usize]);
+        }
+        let behind_bytes = new[runs.len()..].iter().map(|pending| pending.run.line_bytes as usize).sum();
+        (runs, lines, behind_bytes)
     }
 }
 
 /// Whether a room's last segment is rewritten with the new messages behind it: when it is small, or when what is rewritten is not much more
 /// than what is new. So a byte is rewritten a few times at most while its segment grows, and most segments end up at least half full.
 fn is_extended(last_bytes: usize, new_bytes: usize) -> bool {
-    last_bytes <= SEGMENT_SMALL_BYTES || (last_bytes < SEGMENT_BYTES / 2 && last_bytes <= 4 * new_bytes)
+    last_bytes <= SEGMENT_SMALL_BYTES || (last_bytes < SEGMENT_BYTES / 2 && last_bytes <= 2 * new_bytes)
 }
 
 /// What a room of a window takes beside its name, its runs and its lines: a place in the tree, which may be half empty, and three allocations.

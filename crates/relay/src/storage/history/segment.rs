@@ -341,6 +341,7 @@ fn continues(run: &Run, next: &Run) -> bool {
     run.id.sequence == next.id.sequence
         && run.id.ordinal.checked_add(run.message_count) == Some(next.id.ordinal)
         && run.unix_ms == next.unix_ms
+        && run.message_count.checked_add(next.message_count).is_some()
         && run.line_bytes.checked_add(next.line_bytes).is_some()
 }
 
