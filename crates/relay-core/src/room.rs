@@ -136,6 +136,11 @@ impl Rooms {
         }
     }
 
+    /// How many rooms may want their past to be loaded.
+    pub(crate) fn to_load_len(&self) -> usize {
+        self.to_load.len()
+    }
+
     /// The next room whose past is to be loaded.
     pub(crate) fn pop_to_load(&mut self) -> Option<(Key, &Room)> {
         while let Some(index) = self.to_load.pop() {

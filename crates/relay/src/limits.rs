@@ -23,11 +23,14 @@ pub(crate) const LINGERING_LEN_MAX: usize = 32;
 /// How often it is looked whether a client has taken them.
 pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
 
+/// What takes less time shows no progress: nobody has begun to wonder.
+pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+
 /// The smallest disk budget: half of it may be log (three files in use and two spare ones), the rest is history and its journal.
 pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;
 
-/// How much of the log may wait to be folded, unless the disk budget allows less. It rides out a minute at full speed of a disk that has something
-/// else to do, and a start folds it in some ten seconds.
+/// How much of the log may wait to be folded, unless the disk budget allows less. It rides out a burst of ten million messages, and a start folds
+/// it in some ten seconds.
 #[expect(dead_code, reason = "until the archive is there")]
 pub(crate) const UNFOLDED_BYTES_MAX: u64 = 1 << 30;
 
@@ -37,6 +40,10 @@ pub(crate) const FOLD_AGE: Duration = Duration::from_secs(60);
 
 /// After this time an archive that found the disk full tries again. Whoever frees space sees the effect while looking.
 pub(crate) const ARCHIVE_RETRY: Duration = Duration::from_secs(5);
+
+/// Histories that the archive worker is asked for at a time; the others wait in the hub, where those that nobody wants any more fall out. One
+/// answer is 200 KiB at most. Between two pieces of the archive's work so many are loaded, in some ten milliseconds.
+pub(crate) const LOADS_LEN_MAX: usize = 64;
 
 /// That histories cannot be loaded is said at most once in this time, however many ask for them.
 pub(crate) const LOAD_FAILURE_SAID_EVERY: Duration = Duration::from_secs(1);

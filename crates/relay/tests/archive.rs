@@ -271,6 +271,25 @@ fn messages_are_refused_while_the_log_is_at_its_bound_and_the_disk_too_full_to_f
 }
 
 #[test]
+fn an_archive_that_found_the_disk_full_tries_again_when_messages_are_stored_again() {
+    let (verdicts, storage) = Told::new();
+    let (archive, questions) = Asking::new();
+    in_virtual_time_with(quiet(), storage, archive, UNBOUNDED, async |world: World| {
+        questions.work(BASE_SEQUENCE).await.send(Err(full())).expect("it waits");
+        let mut ada = Peer::join(&world, "ada", "lounge").await;
+        questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
+        ada.say("MSG one").await;
+        verdicts.send(Err(StorageError::Full { folder: PathBuf::from("relay-data") })).expect("it waits");
+        ada.hears("ERR storage full").await;
+        ada.say("MSG two").await;
+        verdicts.send(Ok(())).expect("it waits");
+        ada.hears("MESSAGE ada two").await;
+        // No time has passed.
+        questions.work(BASE_SEQUENCE + 1).await.send(folded(1, 1, Next::WhenCommitted)).expect("it waits");
+    });
+}
+
+#[test]
 fn an_archive_that_fails_ends_the_server_after_what_was_accepted_is_stored() {
     let (archive, questions) = Asking::new();
     in_virtual_time_with(quiet(), Told::nothing(), archive, 2 * COMMIT_BYTES, async |world: World| {

@@ -42,6 +42,11 @@ impl Hub {
         Some(Load { room: RoomId(key), name: String::from(&*room.name), commits: room.past_commits })
     }
 
+    /// The histories that are still to be asked for. Those of rooms that were forgotten count until their turn comes.
+    pub fn loads_len(&self) -> usize {
+        self.rooms.to_load_len()
+    }
+
     /// A room's history is there: so many `MESSAGE <name> <text>\n` lines, oldest first. The answer to a room that was forgotten meanwhile
     /// is ignored.
     pub fn history_loaded(&mut self, now: Nanos, room: RoomId, lines: Vec<u8>, message_count: u32) {

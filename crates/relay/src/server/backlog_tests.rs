@@ -97,6 +97,39 @@ fn the_pace_follows_the_archive() {
     assert_eq!(fold(20, 500), 50);
 }
 
+/// Whoever writes without a pause, twice as fast as it is folded: a commit of one MiB takes 5 ms, folding it 10 ms.
+#[test]
+fn a_writer_who_is_faster_than_the_archive_is_slowed_to_its_pace_below_the_bound() {
+    const COMMIT_NS: u64 = 5_000_000;
+    const FOLD_NS: u64 = 10_000_000;
+    let mut backlog = Backlog::new(BOUND);
+    let (mut now_ns, mut folded_at_ns, mut longest_wait_ns) = (0, FOLD_NS, 0);
+    // Twice as many as it takes from nothing to the bound.
+    for _ in 0..4 * BOUND / MIB {
+        let wanted_ns = now_ns;
+        while backlog.verdict(Nanos(now_ns)) != Verdict::Go {
+            let Verdict::NotBefore(at) = backlog.verdict(Nanos(now_ns)) else { panic!("the bound was reached") };
+            now_ns = at.0.min(folded_at_ns);
+            fold_until(&mut backlog, now_ns, &mut folded_at_ns, FOLD_NS);
+        }
+        longest_wait_ns = longest_wait_ns.max(now_ns - wanted_ns);
+        backlog.submitted(Nanos(now_ns));
+        now_ns += COMMIT_NS;
+        backlog.committed(MIB);
+        fold_until(&mut backlog, now_ns, &mut folded_at_ns, FOLD_NS);
+    }
+    let fill = backlog.unfolded_peak_bytes() * 100 / BOUND;
+    assert!((74..=76).contains(&fill), "{fill} % of the bound");
+    assert!(longest_wait_ns <= FOLD_NS - COMMIT_NS + FOLD_NS / 10, "{longest_wait_ns} ns");
+}
+
+fn fold_until(backlog: &mut Backlog, now_ns: u64, folded_at_ns: &mut u64, fold_ns: u64) {
+    while *folded_at_ns <= now_ns {
+        backlog.folded(MIB, Duration::from_nanos(fold_ns));
+        *folded_at_ns += fold_ns;
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Commit(u64),

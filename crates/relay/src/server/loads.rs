@@ -1,7 +1,7 @@
 //! Histories of rooms that are not in memory, from the archive worker.
 //!
-//! A load is given to the worker as soon as the hub asks for it, so it waits for one piece of the archive's work at most, and they come
-//! back in the order in which they were asked for. There are at most as many as connections. Next: `commit.rs`.
+//! A load is given to the worker as soon as the hub asks for it, so it waits for one piece of the archive's work at most, unless dozens are
+//! there before it. They come back in the order in which they were asked for. Next: `commit.rs`.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use relay_core::{Load, Nanos};
 use tracing::warn;
 
 use super::state::Server;
-use crate::limits::LOAD_FAILURE_SAID_EVERY;
+use crate::limits::{LOAD_FAILURE_SAID_EVERY, LOADS_LEN_MAX};
 use crate::storage::{Archive, ArchiveError, Loaded};
 
 /// A load that the worker has.
@@ -33,7 +33,9 @@ async fn load_histories<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -
     let mut asked = VecDeque::new();
     let mut failures = Failures::default();
     loop {
-        while let Some(next) = ask(&server, &worker) {
+        while asked.len() < LOADS_LEN_MAX
+            && let Some(next) = ask(&server, &worker)
+        {
             asked.push_back(next);
         }
         let answer = poll_fn(|cx| {

@@ -211,3 +211,50 @@ fn a_server_that_cannot_accept_any_more_stops() {
     let stop = event_loop.run_until_complete(test).expect("nothing panics");
     assert!(matches!(stop, Stop::Defect("accept")), "{stop:?}");
 }
+
+struct ArchivePanics;
+
+impl Archive for ArchivePanics {
+    fn work(&mut self, _: u64) -> Result<Worked, ArchiveError> {
+        panic!("a defect of the archive");
+    }
+
+    fn load(&mut self, _: &str, _: u64) -> Result<Loaded, ArchiveError> {
+        Ok(Loaded::default())
+    }
+}
+
+#[test]
+fn a_server_whose_archive_panics_stops() {
+    let mut event_loop = EventLoop::new().expect("there are descriptors left");
+    let test = async {
+        let Parts { hub, listener, storage, .. } = parts(Settings::default(), listener(), CommitsAtOnce::default());
+        let parts = Parts { hub, listener, storage, archive: ArchivePanics, base_sequence: 0, unfolded_bytes_max: 1 << 30 };
+        start(parts).expect("there are threads left").serve().await
+    };
+    let stop = event_loop.run_until_complete(test).expect("nothing waits for ever");
+    assert!(matches!(stop, Stop::Defect("archive")), "{stop:?}");
+}
+
+#[test]
+fn the_first_reason_to_stop_is_told_but_a_failure_of_the_disk_always() {
+    let storage: fn() -> Stop = || Stop::Storage(StorageError::Full { folder: "data".into() });
+    let archive: fn() -> Stop = || Stop::Archive(ArchiveError::Failed("history.db".to_owned()));
+    let told = |reasons: Vec<Stop>| {
+        let server = server_without_parts();
+        reasons.into_iter().for_each(|reason| server.stop(reason));
+        format!("{:?}", server.take_stop().expect("it has stopped"))
+    };
+    let mut event_loop = EventLoop::new().expect("there are descriptors left");
+    let test = async {
+        assert_eq!(told(vec![Stop::Requested, Stop::Defect("turn")]), "Requested");
+        assert_eq!(told(vec![Stop::Defect("turn"), Stop::Requested]), "Defect(\"turn\")");
+        for failure in [storage, archive] {
+            let failed = format!("{:?}", failure());
+            assert_eq!(told(vec![failure(), Stop::Requested]), failed);
+            assert_eq!(told(vec![Stop::Requested, failure(), Stop::Defect("turn")]), failed);
+        }
+        assert_eq!(told(vec![archive(), storage()]), format!("{:?}", archive()));
+    };
+    event_loop.run_until_complete(test).expect("nothing panics");
+}

@@ -51,7 +51,9 @@ pub(super) fn run(server: &Rc<Server>) {
     }
     deadlines::arm(server);
     server.commits.ring();
-    server.loads.ring();
+    if server.hub.borrow().loads_len() > 0 {
+        server.loads.ring();
+    }
     server.look_whether_finished();
 }
 
