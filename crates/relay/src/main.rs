@@ -1,40 +1,33 @@
 //! `relay`, the program: reads the command line and runs what it says.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use relay::Log;
-use relay::cli::{Cli, Command, LogLevel, RoomOptions};
-use relay::storage::{HistoryError, print_history};
+use relay::cli::{Cli, Command, LogLevel};
+use relay::commands;
 use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().into_command() {
         Command::Serve(options) => {
             log_to_standard_error(options.log);
-            relay::serve(&options).map_err(|error| error.to_string())
+            relay::serve(&options).map(|()| ExitCode::SUCCESS)
         }
-        Command::History(options) => history(&options).map_err(|error| error.to_string()),
-        Command::Export(_) | Command::Verify(_) | Command::Repair(_) | Command::Backup(_) => Err("not there yet".to_owned()),
+        Command::History(options) => commands::history(&options).map(|()| ExitCode::SUCCESS),
+        Command::Export(options) => commands::export(&options).map(|()| ExitCode::SUCCESS),
+        Command::Verify(options) => commands::verify(&options),
+        Command::Repair(options) => commands::repair(&options),
+        Command::Backup(options) => commands::backup(&options).map(|()| ExitCode::SUCCESS),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(message) => {
             // Nobody can be told that standard error is closed.
             let _ = writeln!(io::stderr(), "relay: {message}");
             ExitCode::FAILURE
         }
-    }
-}
-
-fn history(options: &RoomOptions) -> Result<(), HistoryError> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let printed = print_history(&options.data.folder, &options.room, &mut out);
-    match printed.and_then(|_| out.flush().map_err(HistoryError::Output)) {
-        // `relay history lobby | head` has seen enough.
-        Err(HistoryError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        printed => printed,
     }
 }
 

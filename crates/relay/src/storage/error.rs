@@ -58,6 +58,27 @@ pub enum OpenError {
         /// The data folder, for the commands that say more and repair.
         data_dir: PathBuf,
     },
+    /// The history does not hold what was once stored in it, or is something else.
+    DamagedHistory {
+        /// history.db.
+        path: PathBuf,
+        /// What is wrong, with the page or the row where that is known.
+        reason: String,
+        /// The data folder, for the commands that say more and repair.
+        data_dir: PathBuf,
+    },
+    /// A change of the history was cut off, and only a server may take it back.
+    Unfinished {
+        /// history.db.
+        path: PathBuf,
+        /// The data folder.
+        data_dir: PathBuf,
+    },
+    /// There is no data folder.
+    NoData {
+        /// Where it would be.
+        path: PathBuf,
+    },
     /// The log was written by a newer relay.
     NewerFormat {
         /// The log file.
@@ -124,6 +145,26 @@ impl fmt::Display for OpenError {
                 path.display(),
                 data_dir = quoted(data_dir)
             ),
+            OpenError::DamagedHistory { path, reason, data_dir } => {
+                let path = path.display().to_string();
+                let named = if reason.contains(&path) { String::new() } else { format!("{path} is damaged: ") };
+                write!(
+                    f,
+                    "{named}{reason}; relay does not go on, because messages that people saw would be missing. \
+                     `relay verify --data {data_dir}` says what else is wrong; restore the folder from a backup, or let \
+                     `relay repair --data {data_dir}` save what can be read",
+                    data_dir = quoted(data_dir)
+                )
+            }
+            OpenError::Unfinished { path, data_dir } => write!(
+                f,
+                "a change of {} was cut off, as by a crash: start `relay serve --data {}` once, which takes it back, then try again",
+                path.display(),
+                quoted(data_dir)
+            ),
+            OpenError::NoData { path } => {
+                write!(f, "there is no data in {}: `--data DIR` says where relay keeps it", path.display())
+            }
             OpenError::NewerFormat { path, offset, version } => write!(
                 f,
                 "{} holds at offset {offset} a record of format version {version}, written by a newer relay: start that one",

@@ -42,29 +42,53 @@ pub(crate) fn data_dir_of(log_dir: &Path) -> &Path {
     log_dir.parent().unwrap_or(log_dir)
 }
 
+/// The folder that a name stands in.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// All for which [`Folder::open`] would refuse a data folder that is there, but for a server that uses it.
+///
+/// # Errors
+///
+/// There is none, or the operating system refuses.
+pub(crate) fn refusals(data_dir: &Path) -> Result<Vec<OpenError>, OpenError> {
+    let mut refusals = Vec::new();
+    for (path, ours) in [(data_dir.to_owned(), check_ours as fn(&Path) -> _), (log_dir(data_dir), |_: &Path| Ok(()))] {
+        match check_private(&path, ours) {
+            Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(OpenError::NoData { path: data_dir.to_owned() });
+            }
+            Err(error @ (OpenError::Io { .. } | OpenError::NotAFolder { .. })) => return Err(error),
+            Err(refusal) => refusals.push(refusal),
+            Ok(()) => {}
+        }
+    }
+    Ok(refusals)
+}
+
 /// Makes the folder, or checks that it is one, that it is `ours`, and private.
 fn make_private(path: &Path, ours: fn(&Path) -> Result<(), OpenError>) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {
             // The folder's own name is durable only when its parent is synced: else a power cut takes the log with it.
-            let parent = match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent,
-                _ => Path::new("."),
-            };
+            let parent = parent_of(path);
             File::open(parent).and_then(|parent| parent.sync_all()).map_err(open_error("syncing", parent))
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let metadata = fs::metadata(path).map_err(open_error("looking at", path))?;
-            if !metadata.is_dir() {
-                return Err(OpenError::NotAFolder { path: path.to_owned() });
-            }
-            // First: whoever is told to make a folder private must not be told so of `/`.
-            ours(path)?;
-            let mode = metadata.mode() & 0o7777;
-            if mode & 0o077 == 0 { Ok(()) } else { Err(OpenError::Exposed { path: path.to_owned(), mode }) }
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_private(path, ours),
         Err(error) => Err(open_error("making the folder", path)(error)),
     }
+}
+
+fn check_private(path: &Path, ours: fn(&Path) -> Result<(), OpenError>) -> Result<(), OpenError> {
+    let metadata = fs::metadata(path).map_err(open_error("looking at", path))?;
+    if !metadata.is_dir() {
+        return Err(OpenError::NotAFolder { path: path.to_owned() });
+    }
+    // First: whoever is told to make a folder private must not be told so of `/`.
+    ours(path)?;
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 == 0 { Ok(()) } else { Err(OpenError::Exposed { path: path.to_owned(), mode }) }
 }
 
 /// A data folder holds nothing but what relay made in it.
@@ -96,8 +120,10 @@ fn lock(data_dir: &Path) -> Result<File, OpenError> {
 
 const LOCK: &str = "lock";
 const LOG: &str = "log";
-const HISTORY: &str = "history.db";
-const JOURNAL: &str = "history.db-journal";
+/// The history in a data folder.
+pub(crate) const HISTORY: &str = "history.db";
+/// Its rollback journal.
+pub(crate) const JOURNAL: &str = "history.db-journal";
 /// What a history is called until it has its first page.
 const UNBORN: &str = "history.db.new";
 const OURS: [&str; 5] = [LOCK, LOG, HISTORY, JOURNAL, UNBORN];

@@ -3,6 +3,8 @@
 //! What counts bytes of one record stands here too, because the format, the reader and the start-up check must agree on it.
 //! Next: `contract.rs`.
 
+use std::time::Duration;
+
 /// A log file has this length from its birth to its end: written full once, so that a commit allocates nothing.
 pub(crate) const FILE_BYTES: u64 = 64 << 20;
 
@@ -63,3 +65,38 @@ pub(crate) const HISTORY_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// How long a connection to history.db waits for another's lock. Transactions of relay take a few hundredths of this.
 pub(crate) const HISTORY_BUSY_MS: u64 = 5000;
+
+/// Findings and losses that are printed. More of them say nothing more; they are counted.
+pub(crate) const FINDINGS_LEN_MAX: usize = 100;
+
+/// Pages of history.db that are checked between two moments at which a server may write: a few milliseconds.
+pub(crate) const PAGES_PER_LOOK: u64 = 256;
+
+/// How often the end of the log is looked at again before it is called damaged: a record that a server is just writing looks so for at most
+/// a few milliseconds, and each look takes one at least.
+pub(crate) const LOOKS_AT_END_MAX: u32 = 50;
+
+/// Runs of an unfinished fold that are compared with the log: more than one window of a fold has unless its runs are a few bytes each.
+pub(crate) const UNFOLDED_RUNS_MAX: usize = 1 << 20;
+
+/// Rows that cannot be read and are named all the same, from the index. Beyond it they are counted.
+pub(crate) const LOST_ROWS_MAX: usize = 100_000;
+
+/// Rows in succession that cannot be read, after which there are taken to be no more, where it cannot be known: far more than one page of
+/// any tree leads to.
+pub(crate) const UNREADABLE_ROWS_MAX: u32 = 100_000;
+
+/// Names that are tried for a folder beside another.
+pub(crate) const FOLDER_NAMES_MAX: u32 = 1000;
+
+/// How much of the log is gathered in one step of folding: some milliseconds.
+pub(crate) const GATHER_STEP_BYTES: u64 = 4 << 20;
+
+/// How many segments a step of retention deletes or rewrites: some milliseconds, as one transaction of folding.
+pub(crate) const RETENTION_STEP_SEGMENTS: u32 = 32;
+
+/// When folding is tried again after another program kept history.db locked.
+pub(crate) const BUSY_RETRY: Duration = Duration::from_millis(50);
+
+/// When a log file is tried to be made again after the system refused a call that writes nothing.
+pub(crate) const REFUSED_RETRY: Duration = Duration::from_secs(1);

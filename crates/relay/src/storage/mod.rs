@@ -40,6 +40,7 @@ mod disk;
 mod folder;
 mod log;
 mod history;
+mod open;
 mod tools;
 
 #[cfg(test)]
@@ -47,7 +48,11 @@ mod memory_disk;
 
 pub use contract::{Archive, ArchiveError, Committed, Failure, Loaded, Next, Storage, StorageError, Worked};
 pub use error::{HistoryError, OpenError};
-pub use tools::print_history;
+pub use history::{HistoryArchive, Retention};
+pub use open::{Opened, open};
+pub use tools::{
+    Finding, Losses, Progress, Repair, Report, Watch, back_up, export_room, print_history, repair_folder, verify_folder,
+};
 pub use log::{Log, PrepareError, Preparer, Record, Recovered, StoredSection};
 pub use position::MessageId;
 

@@ -17,7 +17,16 @@ mod connection;
 mod segment;
 mod database;
 mod fold;
+mod retention;
+mod archive;
+
+pub(crate) use connection::{ConnectError, HistoryConnection, open as open_connection};
+pub(crate) use page_seal::{PAGE_BYTES, check as check_page};
+pub(crate) use reported_file::LastFailure;
+pub use archive::HistoryArchive;
+pub use retention::Retention;
 
 pub(crate) use database::{Database, DatabaseError, Stored};
 pub(crate) use fold::{Window, Written};
+pub(crate) use retention::Disks;
 pub(crate) use segment::{Cursor, Message, Run, Segment};

@@ -13,22 +13,22 @@ mod salvage;
 
 use crate::storage::{
     contract::{Committed, Failure, Storage, StorageError, is_full},
-    disk::{Access, Disk, OsDisk, PartlyWritten, write_all_at},
+    disk::{Access, Disk, PartlyWritten, write_all_at},
     error::{OpenError, open_error},
-    folder::{Folder, log_dir},
-    limits::{FILE_BYTES, FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
+    folder::Folder,
+    limits::{FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
     position::LogPosition,
-    wall_clock,
 };
 use file_names::{file_name, file_numbers, remove_unfinished_files};
 use prepare::{ReadyFile, ReadyFiles};
 use record::Link;
 use relay_core::Batch;
-use std::{collections::VecDeque, io, path::Path, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc};
 
 pub use prepare::{PrepareError, Preparer};
 pub use record::{Record, StoredSection};
 pub(crate) use log_end::unfinished_commits;
+pub(crate) use file_names::file_name as log_file_name;
 pub(crate) use salvage::{Gap, Salvage, Salvaged};
 pub(crate) use scan::{Place, Scan};
 
@@ -73,27 +73,6 @@ pub struct Recovered {
 }
 
 impl Log {
-    /// Opens the log of `data_dir`, making the folder where it is missing, and shows `visit` every record, oldest first.
-    ///
-    /// When it returns, all that was visited is durable. Reads the whole log (about a second per GiB) with at most 16 MiB of memory, and
-    /// writes no new file: see [`Preparer`].
-    ///
-    /// # Errors
-    ///
-    /// The folder is used by another server or open to other users, the log is damaged, or the operating system refuses.
-    pub fn open(data_dir: &Path, visit: &mut dyn FnMut(&Record<'_>)) -> Result<(Log, Recovered), OpenError> {
-        let folder = Folder::open(data_dir)?;
-        let path = log_dir(data_dir);
-        let disk = OsDisk::open(&path).map_err(open_error("opening", path))?;
-        let (mut log, recovered) = Log::open_on(Arc::new(disk), FILE_BYTES, LogPosition::START, wall_clock::unix_ms)?;
-        log._folder = Some(folder);
-        let mut reader = log.reader(LogPosition::START);
-        while let Some(record) = reader.next_record_up_to(log.committed())? {
-            visit(&record);
-        }
-        Ok((log, recovered))
-    }
-
     /// Opens the log that stands on `disk`, whose files are all `file_bytes` long, with the clock that dates its records.
     ///
     /// Everything up to `position` is in the history, durably. The rest is read and checked, and is durable when this returns; files below
@@ -142,6 +121,11 @@ impl Log {
             _folder: None,
         };
         Ok((log, recovered))
+    }
+
+    /// Keeps other servers out for as long as this log is open.
+    pub(crate) fn hold(&mut self, folder: Folder) {
+        self._folder = Some(folder);
     }
 
     /// What makes the next file ahead of time; to be called from another thread when it says that it is due.
@@ -225,6 +209,11 @@ impl Storage for Log {
         }
         appended
     }
+}
+
+/// The number of the first log file on the disk.
+pub(crate) fn first_file_number(disk: &dyn Disk) -> Result<Option<u64>, OpenError> {
+    Ok(file_numbers(disk)?.first().copied())
 }
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ impl Salvage {
 
     /// Behind the last intact record.
     pub(crate) fn position(&self) -> LogPosition {
-        self.position
+        let Place { file_number, offset } = self.behind;
+        LogPosition { file_number, offset, ..self.position }
     }
 
     /// The next intact record, or what is missing before it; `None` at the end of all files.
