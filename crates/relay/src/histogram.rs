@@ -1,6 +1,6 @@
 //! Many values in little memory: counts in buckets whose width grows with the value, so that each percentile is right to 1.6 %.
 //!
-//! Knows nothing of what is counted: nanoseconds, bytes, messages. One takes 30 KiB, and adding to it is a few nanoseconds. Next: `error.rs`.
+//! Knows nothing of what is counted: nanoseconds, bytes, messages. One takes 30 KiB, and adding to it a few nanoseconds. Next: `error.rs`.
 
 /// Counts values, and says how they are spread.
 #[derive(Debug)]

@@ -29,20 +29,19 @@ pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 /// The smallest disk budget: half of it may be log (three files in use and two spare ones), the rest is history and its journal.
 pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;
 
-/// How much of the log may wait to be folded, unless the disk budget allows less. It rides out a burst of ten million messages, and a start folds
-/// it in some ten seconds.
-#[expect(dead_code, reason = "until the archive is there")]
+/// How much of the log may wait to be folded, unless the disk budget allows less. It rides out a burst of ten million messages, and a start
+/// folds it in some ten seconds.
 pub(crate) const UNFOLDED_BYTES_MAX: u64 = 1 << 30;
 
-/// How long a committed message may wait to be folded where little is said: then a room that nobody is in leaves memory. Often enough for that,
-/// and so seldom that a quiet server's disk sleeps most of the time.
+/// How long a committed message may wait to be folded where little is said: then a room that nobody is in leaves memory. Often enough for
+/// that, and so seldom that a quiet server's disk sleeps most of the time.
 pub(crate) const FOLD_AGE: Duration = Duration::from_secs(60);
 
 /// After this time an archive that found the disk full tries again. Whoever frees space sees the effect while looking.
 pub(crate) const ARCHIVE_RETRY: Duration = Duration::from_secs(5);
 
-/// Histories that the archive worker is asked for at a time; the others wait in the hub, where those that nobody wants any more fall out. One
-/// answer is 200 KiB at most. Between two pieces of the archive's work so many are loaded, in some ten milliseconds.
+/// Histories that the archive worker is asked for at a time; the others wait in the hub, where those that nobody wants any more fall out.
+/// One answer is 200 KiB at most. Between two pieces of the archive's work so many are loaded, in some ten milliseconds.
 pub(crate) const LOADS_LEN_MAX: usize = 64;
 
 /// That histories cannot be loaded is said at most once in this time, however many ask for them.
@@ -50,3 +49,6 @@ pub(crate) const LOAD_FAILURE_SAID_EVERY: Duration = Duration::from_secs(1);
 
 /// The longest line of the log: what every pipe takes at once when it takes anything (`PIPE_BUF`).
 pub(crate) const LINE_OF_LOG_MAX_BYTES: usize = 4096;
+
+/// A start that folds more of the log than this says how far it has come: it takes seconds.
+pub(crate) const TOLD_LOG_MIN_BYTES: u64 = 128 << 20;

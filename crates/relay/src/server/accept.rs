@@ -1,6 +1,6 @@
 //! Accepting connections.
 //!
-//! Who is let in, the hub decides; when descriptors run out, the listener waits by itself. Next: `commit.rs`.
+//! Who is let in, the hub decides; when descriptors run out, the listener waits by itself. Next: `loads.rs`.
 
 use std::pin::Pin;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! The archive worker: folds what is committed into the history, off the commit path, and makes log files ahead of time.
 //!
 //! When work is due, `fold_schedule.rs` says; it is done piece by piece, so that loads go in between. What the archive reports moves the
-//! hub's rooms out of memory and lets slowed commits go on. Next: `loads.rs`.
+//! hub's rooms out of memory and lets slowed commits go on. Next: `commit.rs`.
 
 use std::convert::Infallible;
 use std::future::pending;

@@ -1,7 +1,7 @@
 //! Histories of rooms that are not in memory, from the archive worker.
 //!
 //! A load is given to the worker as soon as the hub asks for it, so it waits for one piece of the archive's work at most, unless dozens are
-//! there before it. They come back in the order in which they were asked for. Next: `commit.rs`.
+//! there before it. They come back in the order in which they were asked for. Next: `archive.rs`.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

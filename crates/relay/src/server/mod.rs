@@ -22,8 +22,8 @@ mod deadlines;
 mod turn;
 mod connection;
 mod accept;
-mod archive;
 mod loads;
+mod archive;
 mod commit;
 
 use std::future::poll_fn;
