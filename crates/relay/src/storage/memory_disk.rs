@@ -184,6 +184,13 @@ impl MemoryDisk {
         (state.powered_off, state.fault, state.full_at_next_write) = (false, None, false);
     }
 
+    /// The process was killed, and another one starts: the kernel has what was written, and no locks.
+    pub(crate) fn kill(&self) {
+        let state = &mut *self.lock();
+        state.files.iter_mut().for_each(|file| file.locks.clear());
+        (state.powered_off, state.fault, state.full_at_next_write) = (false, None, false);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -203,3 +203,7 @@ impl Error for ConnectError {}
 #[cfg(test)]
 #[path = "connection_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "connection_fault_tests.rs"]
+mod fault_tests;

@@ -25,9 +25,9 @@ pub(super) struct Opened {
     number: u64,
     disk: Arc<dyn Disk>,
     pub(super) failure: LastFailure,
-    /// The folder was synced since the last change of a name by this connection, and once at all: the process before may have been killed
-    /// between making a journal and syncing the folder.
-    names_are_durable: AtomicBool,
+    /// What the disk holds of the journal is what its header in the kernel's cache says, and its name is durable. Unknown at first: the
+    /// process before may have been killed after a failed sync, or before it synced the folder.
+    journal_is_known: AtomicBool,
 }
 
 impl Opened {
@@ -42,7 +42,7 @@ impl Opened {
 
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let opened = Arc::new(Opened { number, disk, failure: LastFailure::default(), names_are_durable: AtomicBool::new(false) });
+        let opened = Arc::new(Opened { number, disk, failure: LastFailure::default(), journal_is_known: AtomicBool::new(false) });
         table().insert(number, Arc::downgrade(&opened));
         Ok(opened)
     }
@@ -66,13 +66,11 @@ impl Opened {
     }
 
     fn sync_folder(&self) -> Result<(), Error> {
-        self.disk.sync_folder().map_err(|error| self.failure.io("syncing", self.disk.path(), &error))?;
-        self.names_are_durable.store(true, Ordering::Relaxed);
-        Ok(())
+        self.disk.sync_folder().map_err(|error| self.failure.io("syncing", self.disk.path(), &error))
     }
 
-    fn names_have_changed(&self) {
-        self.names_are_durable.store(false, Ordering::Relaxed);
+    fn set_journal_is_known(&self, is_known: bool) {
+        self.journal_is_known.store(is_known, Ordering::Relaxed);
     }
 }
 
@@ -100,7 +98,7 @@ impl Files for SqliteFiles {
         let access = if wanted == Wanted::Read { Access::Read } else { Access::ReadWrite };
         let file = match opened.file(name, access) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && wanted == Wanted::Create => {
-                opened.names_have_changed();
+                opened.set_journal_is_known(false);
                 opened.disk.create(name).map(|file| opened.reported(name, file))
             }
             file => file,
@@ -114,7 +112,7 @@ impl Files for SqliteFiles {
 
     fn remove(&self, name: &str, sync_folder: bool) -> Result<(), Error> {
         let (opened, name) = find(name)?;
-        opened.names_have_changed();
+        opened.set_journal_is_known(false);
         opened.disk.remove(name).map_err(|error| opened.io("removing", name, &error))?;
         if sync_folder { opened.sync_folder() } else { Ok(()) }
     }
@@ -234,23 +232,35 @@ struct OpenedJournal {
     opened: Arc<Opened>,
 }
 
+impl OpenedJournal {
+    fn known_if_right(&mut self, call: impl FnOnce(&mut JournalFile) -> Result<(), Error>) -> Result<(), Error> {
+        call(&mut self.journal).inspect_err(|_| self.opened.set_journal_is_known(false))
+    }
+}
+
 impl File for OpenedJournal {
     fn read_at(&mut self, out: &mut [u8], offset: u64) -> Result<usize, Error> {
         self.journal.read_at(out, offset)
     }
 
+    /// The disk may still have the header of a transaction that is long over, and what is written next would stand where its records do:
+    /// until the new header and the name are known to be durable, nothing else may be. That is one sync more for each connection.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<(), Error> {
-        self.journal.write_at(bytes, offset)
+        self.known_if_right(|journal| journal.write_at(bytes, offset))?;
+        if !self.opened.journal_is_known.load(Ordering::Relaxed) {
+            self.journal.file.sync()?;
+            self.opened.sync_folder()?;
+            self.opened.set_journal_is_known(true);
+        }
+        Ok(())
     }
 
     fn truncate(&mut self, byte_count: u64) -> Result<(), Error> {
-        self.journal.truncate(byte_count)
+        self.known_if_right(|journal| journal.truncate(byte_count))
     }
 
-    /// A journal that has no name after a power cut is none.
     fn sync(&mut self) -> Result<(), Error> {
-        self.journal.file.sync()?;
-        if self.opened.names_are_durable.load(Ordering::Relaxed) { Ok(()) } else { self.opened.sync_folder() }
+        self.known_if_right(|journal| journal.file.sync())
     }
 
     fn byte_count(&mut self) -> Result<u64, Error> {
