@@ -1,13 +1,14 @@
 //! The tables of history.db, and every statement that is run on them.
 //!
-//! Segments describe themselves: there is no table of rooms, so damage in one place loses one place. What is read back is checked, its columns
-//! against its runs and all of it against its checksum; it is an error or right. Knows nothing of folding, and nothing of the file under the
-//! connection. A look-up costs the pages of one path through an index and of the row. Next: `fold.rs`, which decides what is written.
+//! Segments describe themselves: there is no table of rooms, so damage in one place loses one place. What is read back is checked, its
+//! columns against its runs and all of it against its checksum; it is an error or right. Knows nothing of folding, and nothing of the file
+//! under the connection. A look-up costs the pages of one path through an index and of the row. Next: `fold.rs`, which decides what is
+//! written.
 //!
 //! Three rules that others rely on:
 //!
-//! - A row that is new, or holds a message that it did not hold before, has an id above that of every row before it, those that were deleted
-//!   included (`AUTOINCREMENT`). Who has read all rows up to an id and goes on behind it misses nothing.
+//! - A row that is new, or holds a message that it did not hold before, has an id above that of every row before it, those that were
+//!   deleted included (`AUTOINCREMENT`). Who has read all rows up to an id and goes on behind it misses nothing.
 //! - In one room, ids grow as the messages do. So rows that are deleted from the lowest id on are the start of each room.
 //! - A segment that loses its first messages keeps its id ([`Writing::trim`]), which is what keeps the rule above.
 
@@ -136,14 +137,9 @@ impl Database {
         }
     }
 
-    /// The newest segment of a room.
-    pub(crate) fn last_segment(&self, room: &str) -> Result<Option<Stored>, DatabaseError> {
-        self.segment_where("room = ?1 ORDER BY first_sequence DESC, first_ordinal DESC LIMIT 1", [room])
-    }
-
     /// The newest segment of a room, without its messages.
     pub(crate) fn last_summary(&self, room: &str) -> Result<Option<Summary>, DatabaseError> {
-        Ok(self.summaries_where("room = ?1 ORDER BY first_sequence DESC, first_ordinal DESC LIMIT 1", [room])?.pop())
+        Ok(self.summaries_where(LAST_OF_ROOM, [room])?.pop())
     }
 
     /// The last messages of a room among the records up to this one, at most `count`. Reads only the segments that hold them.
@@ -221,8 +217,8 @@ impl Database {
     /// Segments whose first message was committed before this time, at most `limit`, the oldest first; those behind `after`, a time and a
     /// row that an earlier call returned.
     ///
-    /// Exact whatever the clock did, and reads nothing else: an index knows the time of each first message. A segment may stand behind one of
-    /// its room whose first message has a later time (the clock was ahead then): what is deleted must still be the start of the room.
+    /// Exact whatever the clock did, and reads nothing else: an index knows the time of each first message. A segment may stand behind one
+    /// of its room whose first message has a later time (the clock was ahead then): what is deleted must still be the start of the room.
     pub(crate) fn rows_older_than(&self, unix_ms: u64, after: (u64, i64), limit: u32) -> Result<Vec<Summary>, DatabaseError> {
         self.summaries_where(
             "first_ms < ?1 AND (first_ms, id) > (?2, ?3) ORDER BY first_ms, id LIMIT ?4",
@@ -339,8 +335,8 @@ impl Writing<'_> {
         Ok(connection.pragma_update(None, "application_id", APPLICATION_ID)?)
     }
 
-    /// Runs a statement whose first parameters are the columns of this segment, which must be right: what is stored wrong is found when it is
-    /// too late.
+    /// Runs a statement whose first parameters are the columns of this segment, which must be right: what is stored wrong is found when it
+    /// is too late.
     fn write_segment(&self, sql: &str, segment: &Segment, more: &[&dyn ToSql]) -> Result<(), DatabaseError> {
         if let Err(wrong) = segment.check() {
             let id = segment.first_id();
@@ -508,6 +504,8 @@ const SEGMENT_COLUMNS: &str = "id, room, first_number, first_sequence, first_ord
                                message_count, checksum, runs, lines";
 
 const SUMMARY_COLUMNS: &str = "id, room, first_number, last_sequence, last_ordinal, first_ms, last_ms, message_count, octet_length(lines)";
+
+const LAST_OF_ROOM: &str = "room = ?1 ORDER BY first_sequence DESC, first_ordinal DESC LIMIT 1";
 
 #[cfg(test)]
 #[path = "database_tests.rs"]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::storage::history::segment::Run;
+use rusqlite::StatementStatus;
 use std::path::Path;
 
 fn database() -> Database {
@@ -26,6 +27,11 @@ fn segment(room: &str, from: u64, to: u64) -> Segment {
 
 fn insert(database: &Database, segments: &[Segment]) {
     database.transaction(|writing| segments.iter().try_for_each(|segment| writing.insert(segment))).expect("they are stored");
+}
+
+/// The newest segment of room "a".
+fn last_segment(database: &Database) -> Result<Option<Stored>, DatabaseError> {
+    database.last_summary("a")?.map_or(Ok(None), |last| database.segment(last.row))
 }
 
 /// Room "a" in three segments, the records 1 to 3, 4, and 6 to 8, with another room before and behind it.
@@ -72,13 +78,27 @@ fn a_room_is_walked_in_order_from_any_message() {
     assert_eq!(database.segment_of_room_after("b", None), Ok(None));
 
     let stored = Stored { row: 5, segment: segment("a", 6, 8) };
-    assert_eq!(database.last_segment("a"), Ok(Some(stored.clone())));
+    assert_eq!(last_segment(&database), Ok(Some(stored.clone())));
     assert_eq!(database.segment_after_row(4), Ok(Some(stored)));
     assert_eq!((database.row_after(0), database.row_after(5)), (Ok(Some(1)), Ok(None)));
     let rooms = ["", "Z", "a", "aa"].map(|room| database.room_after(room).expect("it is read"));
     assert_eq!(rooms, [Some("Z".to_owned()), Some("a".to_owned()), Some("aa".to_owned()), None]);
     let last = database.last_summary("a").expect("it is read").expect("there is one");
     assert_eq!((last.row, last.last_id, last.end_number(), last.line_bytes), (5, id(8, 1), 17, 6 * 16));
+}
+
+#[test]
+fn a_room_is_looked_up_without_a_scan_by_a_statement_that_is_compiled_once() {
+    let database = example();
+    for room in ["a", "aa", "Z", "b"].into_iter().cycle().take(100) {
+        database.last_summary(room).expect("it is read");
+    }
+    let sql = format!("SELECT {SUMMARY_COLUMNS} FROM segment WHERE {LAST_OF_ROOM}");
+    let statement = database.connection.prepare_cached(&sql).expect("it is cached");
+    let [runs, compiled_again, scanned, sorted] =
+        [StatementStatus::Run, StatementStatus::RePrepare, StatementStatus::FullscanStep, StatementStatus::Sort]
+            .map(|status| statement.get_status(status));
+    assert_eq!((runs, compiled_again, scanned, sorted), (100, 0, 0, 0));
 }
 
 #[test]
@@ -194,7 +214,7 @@ fn only_a_history_is_opened() {
     assert_eq!(refused(empty), Some("it is empty".to_owned()));
     insert(&check_file(&path, "").expect("tables are made"), &[segment("a", 1, 1)]);
     let again = check_file(&path, "").expect("it is one");
-    assert_eq!(again.last_segment("a"), Ok(Some(Stored { row: 1, segment: segment("a", 1, 1) })));
+    assert_eq!(last_segment(&again), Ok(Some(Stored { row: 1, segment: segment("a", 1, 1) })));
     assert_eq!(again.used_bytes(), Ok(std::fs::metadata(&path).expect("there is a file").len()));
     drop(again);
 
@@ -215,5 +235,5 @@ fn a_clock_beyond_what_sqlite_counts_is_kept() {
     let mut late = segment("a", 1, 1);
     late.runs[0].unix_ms = u64::MAX;
     insert(&database, std::slice::from_ref(&late));
-    assert_eq!(database.last_segment("a"), Ok(Some(Stored { row: 1, segment: late })));
+    assert_eq!(last_segment(&database), Ok(Some(Stored { row: 1, segment: late })));
 }

@@ -1,9 +1,9 @@
 //! Folding: a window of the log is gathered by room, and written into the database in transactions of bounded size.
 //!
 //! Where messages come from is not known here: from records of the log, or, for a backup or a repair, from other segments. An interruption
-//! needs no memory of where it was: a message whose id is not above the last one of its room is there already and is skipped. So a window, or
-//! any part of it, may be folded again. Costs one look-up for each room of a window, and the rewriting of what its last segment holds while that is
-//! small. Next: `archive.rs`, which says when.
+//! needs no memory of where it was: a message whose id is not above the last one of its room is there already and is skipped. So a window,
+//! or any part of it, may be folded again. Costs one look-up for each room of a window, and the rewriting of what its last segment holds
+//! while that is small. Next: `archive.rs`, which says when.
 
 use super::{
     database::{Database, DatabaseError, Writing},
@@ -120,8 +120,8 @@ impl Window {
         self.left_bytes
     }
 
-    /// Writes rooms of it in one transaction until that holds `budget_bytes`, lines and a page for each room and segment. The transaction that
-    /// writes the last of them moves `folded` too.
+    /// Writes rooms of it in one transaction until that holds `budget_bytes`, lines and a page for each room and segment. The transaction
+    /// that writes the last of them moves `folded` too.
     ///
     /// # Errors
     ///
@@ -212,8 +212,8 @@ impl Pending {
         Ok(RoomWritten { line_bytes: self.line_bytes - left_bytes, next_number, cost_bytes })
     }
 
-    /// The runs that hold messages behind this one, with their lines in one piece, until those are more than `limit_bytes`; and the bytes of the
-    /// lines behind them.
+    /// The runs that hold messages behind this one, with their lines in one piece, until those are more than `limit_bytes`; and the bytes
+    /// of the lines behind them.
     fn gather(&self, window_lines: &[u8], id: MessageId, limit_bytes: usize) -> (Vec<Run>, Vec<u8>, usize) {
         let new = &self.runs[self.runs.partition_point(|pending| pending.run.last_id() <= id)..];
         let (mut runs, mut lines) = (Vec::new(), Vec::new());
@@ -235,7 +235,8 @@ fn is_extended(last_bytes: usize, new_bytes: usize) -> bool {
     last_bytes <= SEGMENT_SMALL_BYTES || (last_bytes < SEGMENT_BYTES / 2 && last_bytes <= 2 * new_bytes)
 }
 
-/// What a room of a window takes beside its name, its runs and its lines: a place in the tree, which may be half empty, and three allocations.
+/// What a room of a window takes beside its name, its runs and its lines: a place in the tree, which may be half empty, and three
+/// allocations.
 const ROOM_OVERHEAD_BYTES: usize = 2 * (size_of::<String>() + size_of::<Pending>()) + 3 * 16;
 
 #[cfg(test)]

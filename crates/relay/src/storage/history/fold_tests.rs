@@ -141,9 +141,12 @@ fn an_interruption_after_any_transaction_is_made_good() {
 
 #[test]
 fn a_room_larger_than_a_transaction_is_written_in_several() {
-    let (database, records) = (database(), records(&[&[("big", 10, 80)], &[("big", 5000, 80), ("small", 1, 1)]]));
+    let mut shape = vec![&[("big", 100, 80)][..]; 50];
+    shape.insert(0, &[("big", 10, 80)]);
+    shape.push(&[("small", 1, 1)]);
+    let (database, records) = (database(), records(&shape));
     fold_all(&database, &mut window(&records, 0, 1), 1 << 20);
-    let (mut window, budget_bytes) = (window(&records, 1, 9), 100_000);
+    let (mut window, budget_bytes) = (window(&records, 1, 99), 100_000);
     let mut rooms = Vec::new();
     let mut transactions = 0;
     while !window.is_empty() {

@@ -1,7 +1,7 @@
 //! The segment: some consecutive messages of one room, as history.db keeps them. Cuts, joins, checks and sums them.
 //!
-//! Pure: it knows neither SQLite nor a file. Messages are never parsed to be moved: a run says how many messages its bytes are, and only where
-//! a run is cut are line ends looked for. Next: `database.rs`, which stores segments.
+//! Pure: it knows neither SQLite nor a file. Messages are never parsed to be moved: a run says how many messages its bytes are, and only
+//! where a run is cut are line ends looked for. Next: `database.rs`, which stores segments.
 //!
 //! ```text
 //! runs   (id 7-0, time, 2 messages, 34 bytes)     (id 9-0, time, 1 message, 17 bytes)
@@ -204,8 +204,8 @@ impl Segment {
         (!self.runs.is_empty()).then_some(self)
     }
 
-    /// How many of its messages, from the first on, were committed before this time. One that was not protects those behind it, so that what
-    /// is kept of a room has no gaps even when the clock jumped.
+    /// How many of its messages, from the first on, were committed before this time. One that was not protects those behind it, so that
+    /// what is kept of a room has no gaps even when the clock jumped.
     pub(crate) fn count_older_than(&self, unix_ms: u64) -> u32 {
         self.runs.iter().take_while(|run| run.unix_ms < unix_ms).fold(0, |count, run| count.saturating_add(run.message_count))
     }
@@ -264,8 +264,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves messages to the end of `segment` until it is full: until the next one would make it longer than [`SEGMENT_BYTES`]. A message that
-    /// is longer than that goes into a segment that is empty, alone.
+    /// Moves messages to the end of `segment` until it is full: until the next one would make it longer than [`SEGMENT_BYTES`]. A message
+    /// that is longer than that goes into a segment that is empty, alone.
     pub(crate) fn fill(&mut self, segment: &mut Segment) {
         while let Some(run) = self.next_run() {
             let room_bytes = SEGMENT_BYTES.saturating_sub(segment.lines.len());
@@ -349,7 +349,7 @@ fn check_lines(lines: &[u8], message_count: u32) -> Result<(), &'static str> {
     let (mut count, mut rest) = (0u32, lines);
     while let Some(end) = memchr(b'\n', rest) {
         let name_and_text = rest[..end].strip_prefix(b"MESSAGE ").ok_or("lines are not messages")?;
-        if !memchr(b' ', name_and_text).is_some_and(|name_bytes| name_bytes > 0) {
+        if matches!(memchr(b' ', name_and_text), None | Some(0)) {
             return Err("lines are not messages");
         }
         count = count.saturating_add(1);

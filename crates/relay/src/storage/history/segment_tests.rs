@@ -214,8 +214,9 @@ proptest! {
         count in any::<u32>(),
         at in any::<(u8, u32)>(),
     ) {
-        let run = |(sequence, ordinal, message_count, line_bytes): (u8, u32, u32, u32)| Run {
-            id: id(u64::from(sequence), ordinal), unix_ms: 0, message_count, line_bytes: if message_count % 2 == 0 { line_bytes } else { line_bytes % 40 },
+        let run = |(sequence, ordinal, message_count, line_bytes): (u8, u32, u32, u32)| {
+            let line_bytes = if message_count % 2 == 0 { line_bytes } else { line_bytes % 40 };
+            Run { id: id(u64::from(sequence), ordinal), unix_ms: 0, message_count, line_bytes }
         };
         let wrong = Segment { room: String::new(), first_number: u64::MAX, runs: runs.into_iter().map(run).collect(), lines };
         let _ = (wrong.check(), wrong.checksum(), wrong.end_number(), wrong.without_first(count), wrong.after(id(u64::from(at.0), at.1)));
