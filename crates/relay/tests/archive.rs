@@ -206,22 +206,43 @@ fn a_room_that_is_archived_and_that_nobody_is_in_is_forgotten_and_loaded_again()
     let (archive, questions) = Asking::new();
     in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
-        let mut ada = Peer::join(&world, "ada", "lounge").await;
-        questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
-        commit(&mut ada, "ada", "one").await;
-        ada.say("QUIT").await;
-        ada.hears("OK QUIT").await;
-        ada.hears_the_end().await;
-        assert_eq!(world.number("relay_rooms_in_memory"), 1.0);
+        for (number, room) in [(0, "lounge"), (1, "kitchen")] {
+            let mut ada = Peer::join(&world, "ada", room).await;
+            questions.load((room, BASE_SEQUENCE + number)).await.send(Ok(Loaded::default())).expect("it waits");
+            commit(&mut ada, "ada", "one").await;
+            ada.say("QUIT").await;
+            ada.hears("OK QUIT").await;
+            ada.hears_the_end().await;
+        }
+        assert_eq!(world.number("relay_rooms_in_memory"), 2.0);
         world.clock.advance(Duration::from_secs(60));
-        questions.work(BASE_SEQUENCE + 1).await.send(folded(1, 1, Next::WhenCommitted)).expect("it waits");
-        until(&world, "relay_rooms_in_memory", |count| count == 0.0).await;
+        questions.work(BASE_SEQUENCE + 2).await.send(folded(1, 1, Next::WhenCommitted)).expect("it waits");
+        until(&world, "relay_rooms_forgotten_total", |count| count > 0.0).await;
+        assert_eq!(world.number("relay_rooms_in_memory"), 1.0, "the kitchen's message is not archived");
+
         let mut bob = Peer::join(&world, "bob", "lounge").await;
         let one = Loaded { lines: b"MESSAGE ada one\n".to_vec(), message_count: 1 };
-        questions.load(("lounge", BASE_SEQUENCE + 1)).await.send(Ok(one)).expect("it waits");
+        questions.load(("lounge", BASE_SEQUENCE + 2)).await.send(Ok(one)).expect("it waits");
         bob.say("HISTORY").await;
         for line in ["HISTORY_BEGIN 1", "MESSAGE ada one", "HISTORY_END"] {
             bob.hears(line).await;
+        }
+    });
+}
+
+#[test]
+fn an_archive_that_folds_nothing_though_much_is_unfolded_is_called_again_after_the_next_commit() {
+    let (archive, questions) = Asking::new();
+    // A quarter of it, one commit, is enough.
+    in_virtual_time_with(quiet(), Told::nothing(), archive, 4 * COMMIT_BYTES, async |world: World| {
+        questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
+        let mut ada = Peer::join(&world, "ada", "lounge").await;
+        questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
+        for (number, text) in [(1, "one"), (2, "two"), (3, "three")] {
+            commit(&mut ada, "ada", text).await;
+            questions.work(BASE_SEQUENCE + number).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
+            until(&world, "relay_archive_work_seconds_count", |count| count == number as f64 + 1.0).await;
+            settle().await;
         }
     });
 }
