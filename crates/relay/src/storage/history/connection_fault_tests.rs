@@ -36,8 +36,11 @@ impl Run {
                 Ok(()) => self.possible = vec![after],
                 Err(error) => {
                     self.possible.push(after);
-                    if self.random.below(2) == 0 {
-                        return Err(error.into());
+                    match self.random.below(3) {
+                        0 => return Err(error.into()),
+                        // Trouble does not come alone.
+                        1 => self.disk.fail_at(self.disk.trace().len() + 1 + self.random.below(12) as usize, Fault::PowerCut),
+                        _ => {}
                     }
                 }
             }
@@ -148,6 +151,43 @@ fn a_failed_call_takes_back_its_transaction_only() {
 #[test]
 fn a_full_disk_takes_back_its_transaction_only() {
     fail_at_every_call(Fault::Full, 4);
+}
+
+#[test]
+fn a_journal_that_could_not_be_closed_is_not_mixed_with_the_next() {
+    // After three transactions, of which the fault hits the last sync of the second, the power goes in the third.
+    let run = |close_call: Option<usize>, cut_call: Option<usize>| {
+        let (disk, mut possible) = filled();
+        let disk = disk.copy();
+        let mut history = open(Arc::new(disk.clone()), NAME, Access::ReadWrite).unwrap();
+        let mut run = Run::new(3);
+        let mut states = Vec::new();
+        for fault in [None, close_call.map(|call| (call, Fault::IoError)), cut_call.map(|call| (call, Fault::PowerCut))] {
+            if let Some((call, fault)) = fault {
+                disk.fail_at(disk.trace().len() + call, fault);
+            }
+            let (after, change) = run.change(&possible);
+            let committed = commit(&mut history.connection, &change);
+            assert_eq!(committed.is_err(), fault.is_some(), "{committed:?}");
+            possible = after.clone();
+            states.push((after, disk.trace()));
+        }
+        drop(history);
+        (disk, states)
+    };
+    let (_, calm) = run(None, None);
+    let calls_of = |index: usize| &calm[index].1[calm[index - 1].1.len()..];
+    assert_eq!(calls_of(1).last().unwrap(), "sync history.db-journal");
+    let close_call = calls_of(1).len();
+    let expected: Vec<&Rows> = calm.iter().map(|(rows, _)| rows).collect();
+    for cut_call in 1..=calls_of(2).len() {
+        for seed in 0..12 {
+            let (disk, _) = run(Some(close_call), Some(cut_call));
+            disk.power_cut(&mut Random(seed));
+            let rows = read(&disk, Access::ReadWrite).unwrap_or_else(|error| panic!("call {cut_call}, seed {seed}: {error}"));
+            assert!(expected.contains(&&rows), "call {cut_call}, seed {seed}");
+        }
+    }
 }
 
 /// A file of several pages, and what is in it.

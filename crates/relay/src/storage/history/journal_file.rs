@@ -229,3 +229,7 @@ const CHECKSUM_START: usize = 12;
 const IMAGE: usize = 4;
 const CHECKSUM: usize = IMAGE + PAGE_BYTES;
 const RECORD_BYTES: usize = CHECKSUM + 4;
+
+#[cfg(test)]
+#[path = "journal_file_tests.rs"]
+mod tests;
