@@ -2,22 +2,21 @@
 //!
 //! Next: `main.rs`.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 
 use miniloop::net::TcpListener;
 use miniloop::signal::{Signal, Signals};
-use relay_core::{Hub, PeerLimits, Rate, Section, Settings};
+use relay_core::{Hub, PeerLimits, Rate, Settings};
 use tracing::{error, info, warn};
 
 use crate::cli::{HttpAddress, ServeOptions};
 use crate::descriptors;
 use crate::error::Failed;
-use crate::limits::BURST_SECONDS;
+use crate::limits::{BURST_SECONDS, TOLD_LOG_MIN_BYTES, UNFOLDED_BYTES_MAX};
 use crate::output;
-use crate::server::{self, Parts, Stop, Stopper};
-use crate::storage::{Archive, ArchiveError, Loaded, Log, Next, Preparer, Worked};
+use crate::server::{self, Measured, Parts, Stop, Stopper};
+use crate::storage::{self, Opened, Retention};
 
 /// Serves until a signal stops it.
 ///
@@ -27,20 +26,28 @@ pub fn serve(options: &ServeOptions) -> Result<(), Failed> {
     refuse_strangers_unless_open(options)?;
     let settings = settings(options, descriptors::for_connections()?);
     let connections_max = settings.connections_max;
-    let mut hub = Hub::new(settings);
-    let (log, base_sequence) = open_log(&options.data, &mut hub)?;
+    let Opened { log, archive, sequence, .. } = open_data(options)?;
     let stopped = miniloop::run(async {
         miniloop::LoopHandle::current().on_error(|report| error!("{report}"));
         let listener = TcpListener::bind(options.listen).map_err(|error| cannot_listen(options.listen, &error))?;
-        let archive = NoHistory(log.preparer());
-        let parts = Parts { hub, listener, storage: log, archive, base_sequence, unfolded_bytes_max: u64::MAX };
+        let parts = Parts {
+            hub: Hub::new(settings),
+            listener,
+            storage: log,
+            archive,
+            base_sequence: sequence,
+            unfolded_bytes_max: unfolded_bytes_max(options),
+        };
         let running = server::start(parts).map_err(|error| cannot_start(&error))?;
         // Before the greeting, which tells whoever waits for it that the server can be stopped.
         let signals = Signals::new([Signal::TERMINATE, Signal::INTERRUPT, Signal::HANGUP]).map_err(|error| cannot_start(&error))?;
+        let questions = Signals::new([Signal::USER1]).map_err(|error| cannot_start(&error))?;
         let signals = miniloop::spawn(stop_on_signals(signals, running.stopper()));
+        let questions = miniloop::spawn(answer_signals(questions, running.measured()));
         greet(options, running.address(), connections_max);
         let stop = running.serve().await;
         signals.cancel();
+        questions.cancel();
         Ok(stop)
     });
     match stopped.map_err(|error| Failed::new(error.to_string()))?? {
@@ -67,6 +74,21 @@ async fn stop_on_signals(mut signals: Signals, stopper: Stopper) {
         warn!("stopped at once");
         std::process::exit(1);
     }
+}
+
+/// `kill -USR1`: says what was counted and measured.
+async fn answer_signals(mut signals: Signals, measured: Measured) {
+    while signals.recv().await.is_ok() {
+        for line in measured.text().split_inclusive('\n') {
+            // It takes every line, and counts those that nobody reads.
+            let _ = output::Log.write_all(line.as_bytes());
+        }
+    }
+}
+
+/// A disk budget is for all files: a quarter of it may be log that is not folded.
+fn unfolded_bytes_max(options: &ServeOptions) -> u64 {
+    options.disk_budget.map_or(UNFOLDED_BYTES_MAX, |budget_bytes| UNFOLDED_BYTES_MAX.min(budget_bytes / 4))
 }
 
 fn refuse_strangers_unless_open(options: &ServeOptions) -> Result<(), Failed> {
@@ -99,22 +121,26 @@ fn settings(options: &ServeOptions, connections_possible: usize) -> Settings {
     }
 }
 
-fn open_log(folder: &Path, hub: &mut Hub) -> Result<(Log, u64), Failed> {
-    let mut load = |record: &crate::storage::Record<'_>| {
-        for section in record.sections() {
-            let section = Section { room: section.room.to_owned(), message_count: section.message_count, lines: section.lines.to_vec() };
-            hub.load_history(section);
+fn open_data(options: &ServeOptions) -> Result<Opened, Failed> {
+    let retention = Retention { keep_for: options.keep_for, keep_messages: options.keep_messages, disk_budget_bytes: options.disk_budget };
+    let mut told_percent = 0;
+    let mut tell = |folded_bytes: u64, log_bytes: u64| {
+        let percent = folded_bytes * 100 / log_bytes.max(1);
+        // Less is over before anybody wonders.
+        if log_bytes > TOLD_LOG_MIN_BYTES && percent >= told_percent + 10 {
+            told_percent = percent;
+            info!("moving messages from the log to the history: {percent} %");
         }
     };
-    let (log, recovered) = Log::open(folder, &mut load).map_err(|error| Failed::new(error.to_string()))?;
-    info!(messages = recovered.message_count, rooms = hub.room_count(), "read the log in {}", folder.display());
-    if recovered.dropped_unfinished {
+    let opened = storage::open(&options.data, retention, &mut tell).map_err(|error| Failed::new(error.to_string()))?;
+    info!(commits = opened.sequence, messages_in_log = opened.recovered.message_count, "opened {}", options.data.display());
+    if opened.recovered.dropped_unfinished {
         warn!(
             "parts of the last commit are missing, as after a crash: it is dropped; nobody was shown its messages, unless the disk lost \
              the parts later"
         );
     }
-    Ok((log, recovered.record_count))
+    Ok(opened)
 }
 
 fn cannot_start(error: &io::Error) -> Failed {
@@ -156,20 +182,4 @@ fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
     );
     // Nobody may be there to read it.
     let _ = output::write_at_once(io::stdout(), greeting.as_bytes());
-}
-
-/// Makes log files ahead of time, until there is an archive: all rooms of the log are in memory.
-struct NoHistory(Preparer);
-
-impl Archive for NoHistory {
-    fn work(&mut self, _committed: u64) -> Result<Worked, ArchiveError> {
-        if let Err(error) = self.0.prepare() {
-            warn!("the next log file cannot be made ahead of time: {error}");
-        }
-        Ok(Worked { folded: 0, log_bytes: 0, next: Next::WhenCommitted })
-    }
-
-    fn load(&mut self, _room: &str, _up_to: u64) -> Result<Loaded, ArchiveError> {
-        Ok(Loaded::default())
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! What a disk can do to the content is tested on a disk in memory, beside the code.
 
-use relay::storage::{HistoryError, Log, OpenError, Recovered, Storage, print_history};
+use relay::storage::{self, Archive, HistoryError, OpenError, Opened, Recovered, Retention, Storage, print_history};
 use relay_core::{Batch, Section};
 use std::{
     fs::{self, Permissions},
@@ -12,8 +12,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-fn open(data_dir: &Path) -> Result<(Log, Recovered), OpenError> {
-    Log::open(data_dir, &mut |_| {})
+fn open(data_dir: &Path) -> Result<Opened, OpenError> {
+    storage::open(data_dir, Retention::default(), &mut |_, _| {})
 }
 
 #[track_caller]
@@ -41,30 +41,40 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn messages_outlive_the_log_and_are_printed_beside_it() {
+fn messages_outlive_the_server_and_are_printed_beside_it() {
     let (_parent, data_dir) = new_data_dir();
-    let (mut log, recovered) = open(&data_dir).expect("a new folder opens");
-    assert_eq!(recovered, Recovered::default());
+    let Opened { mut log, archive, recovered, sequence } = open(&data_dir).expect("a new folder opens");
+    assert_eq!((recovered, sequence), (Recovered::default(), 0));
     log.commit(&batch("lounge", "one")).expect("the disk works");
     log.commit(&batch("kitchen", "two")).expect("the disk works");
     log.commit(&batch("lounge", "three")).expect("the disk works");
+    check_printed(&data_dir, "lounge", "MESSAGE ada one\nMESSAGE ada three\n");
 
+    drop((log, archive));
+    let Opened { recovered, sequence, mut archive, .. } = open(&data_dir).expect("the folder opens again");
+    let expected = Recovered { record_count: 3, message_count: 3, record_bytes: 3 * 4096, dropped_unfinished: false };
+    assert_eq!((recovered, sequence), (expected, 3));
+    assert_eq!(archive.load("lounge", 3).expect("the disk works").lines, b"MESSAGE ada one\nMESSAGE ada three\n");
+    check_printed(&data_dir, "lounge", "MESSAGE ada one\nMESSAGE ada three\n");
+
+    // What is in the history does not have to be read again.
+    drop(archive);
+    let Opened { recovered, sequence, .. } = open(&data_dir).expect("the folder opens again");
+    assert_eq!((recovered, sequence), (Recovered::default(), 3));
+    check_printed(&data_dir, "kitchen", "MESSAGE ada two\n");
+}
+
+#[track_caller]
+fn check_printed(data_dir: &Path, room: &str, expected: &str) {
     let mut printed = Vec::new();
-    assert_eq!(print_history(&data_dir, "lounge", &mut printed).expect("the room is there"), 2);
-    assert_eq!(printed, b"MESSAGE ada one\nMESSAGE ada three\n");
-
-    drop(log);
-    let mut rooms = Vec::new();
-    let visit = &mut |record: &relay::storage::Record<'_>| rooms.extend(record.sections().map(|section| section.room.to_owned()));
-    let (_log, recovered) = Log::open(&data_dir, visit).expect("the folder opens again");
-    assert_eq!(rooms, ["lounge", "kitchen", "lounge"]);
-    assert_eq!((recovered.record_count, recovered.message_count, recovered.dropped_unfinished), (3, 3, false));
+    let count = print_history(data_dir, room, &mut printed).expect("the room is there");
+    assert_eq!((String::from_utf8_lossy(&printed).as_ref(), count), (expected, expected.lines().count() as u64));
 }
 
 #[test]
 fn a_new_folder_and_its_files_are_private() {
     let (_parent, data_dir) = new_data_dir();
-    let (log, _) = open(&data_dir).expect("a new folder opens");
+    let Opened { log, .. } = open(&data_dir).expect("a new folder opens");
     log.preparer().prepare().expect("the disk works");
     assert_eq!(mode(&data_dir), 0o700);
     assert_eq!(mode(&data_dir.join("log")), 0o700);
@@ -148,7 +158,7 @@ fn printed_commands_work_on_paths_that_a_shell_would_take_apart() {
     let parent = tempfile::tempdir().expect("the temporary folder is writable");
     for name in ["relay data", "it's $HOME; `x`"] {
         let data_dir = parent.path().join(name);
-        let (mut log, _) = open(&data_dir).expect("a new folder opens");
+        let Opened { mut log, .. } = open(&data_dir).expect("a new folder opens");
         for text in ["one", "two", "three"] {
             log.commit(&batch("lounge", text)).expect("the disk works");
         }

@@ -1,25 +1,28 @@
 //! Storage: makes committed messages durable, and reads them back.
 //!
-//! The server sees [`Storage`], a trait of one method, so that a test can pass one that waits or fails. The real one is the [`Log`]: plain
-//! files that hold one record for each commit, checked by a chain of checksums. The files stand in reading order: a file uses only those
-//! above it. `docs/decisions/0001-log-format.md` says why it is built so.
+//! The server sees two traits, so that a test can pass what waits or fails: [`Storage`], which makes a batch durable, and [`Archive`], which
+//! moves what is durable into the history and reads rooms back. The real ones are the [`Log`], plain files that hold one record for each
+//! commit, and the [`HistoryArchive`], a SQLite file that holds everything by room. [`open`] puts both together. The files stand in reading
+//! order: a file uses only those above it. `docs/decisions/` says why it is built so, `docs/DURABILITY.md` what it promises.
 //!
 //! ```text
-//! Batch -> record (bytes) -> one pwrite + one fdatasync -> log/00000001.log, ..
-//!                                                              |
-//!              Log::open (at start), print_history  <- scan <--+
+//! Batch -> record -> one pwrite + one fdatasync -> log/00000001.log, ..      the commit worker
+//!                                                     |
+//!             window, by room  <----- scan <----------+                      the archive worker, behind it
+//!                    |
+//!                    v
+//!               history.db  ---> a room's last messages, print_history, ..
 //! ```
 //!
 //! # Example
 //!
 //! ```
-//! use relay::storage::{Log, Storage, print_history};
+//! use relay::storage::{Opened, Retention, Storage, open, print_history};
 //! use relay_core::{Batch, Section};
 //!
 //! let parent = tempfile::tempdir()?;
 //! let data_dir = parent.path().join("relay-data");
-//! let (mut log, recovered) = Log::open(&data_dir, &mut |_record| {})?;
-//! assert_eq!(recovered.message_count, 0);
+//! let Opened { mut log, .. } = open(&data_dir, Retention::default(), &mut |_folded_bytes, _log_bytes| {})?;
 //!
 //! let lines = b"MESSAGE ada hello\n".to_vec();
 //! log.commit(&Batch { sections: vec![Section { room: "lounge".into(), message_count: 1, lines }] })?;

@@ -27,6 +27,6 @@ pub use archive::HistoryArchive;
 pub use retention::Retention;
 
 pub(crate) use database::{Database, DatabaseError, Stored};
-pub(crate) use fold::{Window, Written};
+pub(crate) use fold::Window;
 pub(crate) use retention::Disks;
-pub(crate) use segment::{Cursor, Message, Run, Segment};
+pub(crate) use segment::{Run, Segment};

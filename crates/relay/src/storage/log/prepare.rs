@@ -89,6 +89,13 @@ impl Preparer {
 #[derive(Debug)]
 pub struct PrepareError(StorageError);
 
+impl PrepareError {
+    /// What kind of failure it is.
+    pub(crate) fn cause(&self) -> &StorageError {
+        &self.0
+    }
+}
+
 impl fmt::Display for PrepareError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -1,0 +1,193 @@
+//! The archive: folds the log into the history behind the commits, keeps log files coming, deletes what is kept long enough, and reads
+//! rooms back. Step by step, so that a room that somebody waits for is loaded between two steps.
+//!
+//! ```text
+//!   gather: records of the log, up to a window --> write: a transaction at a time --> the last one moves `folded`
+//!      ^                                                                                      |
+//!      +--------- delete what the rules no longer keep <--- log files below are free <--------+
+//! ```
+//!
+//! The log is the queue: nothing is handed over in memory, and after a crash the same steps begin again at `folded`. Knows nothing of the
+//! server; what a step costs is bounded by `limits.rs`. Next: `open.rs`, which puts a data folder together.
+
+use super::{
+    database::{Database, DatabaseError},
+    fold::Window,
+    reported_file::LastFailure,
+    retention::{Disks, Retaining, Retention},
+};
+use crate::storage::{
+    contract::{Archive, ArchiveError, Loaded, Next, StorageError, Worked},
+    error::quoted,
+    folder::HISTORY,
+    limits::{BUSY_RETRY, FOLD_TRANSACTION_BYTES, GATHER_STEP_BYTES, REFUSED_RETRY},
+    log::{Preparer, Scan},
+};
+use relay_core::limits::HISTORY_LEN_MAX_MESSAGES;
+use std::path::PathBuf;
+
+/// The archive of a data folder.
+pub struct HistoryArchive {
+    database: Database,
+    /// Stands behind the last record that was gathered.
+    reader: Scan,
+    files: Preparer,
+    window: Window,
+    /// What the records in the window take in the log, and how much of that was said to be folded.
+    window_log_bytes: u64,
+    told_log_bytes: u64,
+    /// The lines that the window had when it was full.
+    window_line_bytes: usize,
+    is_writing: bool,
+    folded: u64,
+    retaining: Retaining,
+    unix_ms: fn() -> u64,
+    data_dir: PathBuf,
+    failure: LastFailure,
+}
+
+impl HistoryArchive {
+    /// The archive whose history is `database`, of the log that `reader` reads from `folded` on.
+    pub(crate) fn new(
+        database: Database,
+        failure: LastFailure,
+        reader: Scan,
+        files: Preparer,
+        retention: Retention,
+        disks: Disks,
+        unix_ms: fn() -> u64,
+    ) -> HistoryArchive {
+        let data_dir = disks.data.path().to_owned();
+        HistoryArchive {
+            folded: reader.position().sequence,
+            database,
+            reader,
+            files,
+            window: Window::default(),
+            window_log_bytes: 0,
+            told_log_bytes: 0,
+            window_line_bytes: 0,
+            is_writing: false,
+            retaining: Retaining::new(retention, disks),
+            unix_ms,
+            data_dir,
+            failure,
+        }
+    }
+
+    /// Everything up to this commit is in the history.
+    pub(crate) fn folded(&self) -> u64 {
+        self.folded
+    }
+
+    /// Reads a piece of the log. The window is written when it is full, or when it has all there is.
+    fn gather(&mut self, committed: u64) -> Result<(), ArchiveError> {
+        let mut gathered_bytes = 0;
+        while gathered_bytes < GATHER_STEP_BYTES && !self.window.is_full() {
+            let before = self.reader.position();
+            let record = self.reader.next_record_up_to(committed).map_err(|error| ArchiveError::Failed(error.to_string()))?;
+            let Some(record) = record else { break };
+            let log_bytes = record.padded_bytes();
+            self.window.add(&record, record.position_behind(before));
+            gathered_bytes += log_bytes;
+        }
+        self.window_log_bytes += gathered_bytes;
+        if self.window.is_full() || self.reader.position().sequence >= committed {
+            self.is_writing = !self.window.is_empty();
+            self.window_line_bytes = self.window.line_bytes();
+        }
+        Ok(())
+    }
+
+    /// Writes one transaction of the window; the last one of it makes log files free.
+    fn write(&mut self) -> Result<u64, DatabaseError> {
+        let behind = self.window.behind();
+        let written = self.window.write_some(&self.database, FOLD_TRANSACTION_BYTES)?;
+        self.retaining.rooms_grew(written.rooms);
+        if written.finished {
+            if let Some(behind) = behind {
+                self.folded = behind.sequence;
+                self.files.free_below(behind.file_number);
+            }
+            self.retaining.history_grew();
+            self.is_writing = false;
+            let rest = std::mem::take(&mut self.window_log_bytes) - std::mem::take(&mut self.told_log_bytes);
+            return Ok(rest);
+        }
+        // The log's bytes go with the lines', so that whoever waits for them sees them go.
+        let done_lines = (self.window_line_bytes - self.window.line_bytes()) as u64;
+        let done_log_bytes = (u128::from(self.window_log_bytes) * u128::from(done_lines) / (self.window_line_bytes as u128).max(1)) as u64;
+        let log_bytes = done_log_bytes - self.told_log_bytes;
+        self.told_log_bytes = done_log_bytes;
+        Ok(log_bytes)
+    }
+
+    fn worked(&self, log_bytes: u64, next: Next) -> Worked {
+        Worked { folded: self.folded, log_bytes, next }
+    }
+
+    /// What a failure means for whoever waits for this step.
+    fn busy_or_failed(&self, error: DatabaseError) -> Result<Worked, ArchiveError> {
+        match error {
+            // Another program reads. What is to be written stays where it is.
+            DatabaseError::Busy => Ok(self.worked(0, Next::In(BUSY_RETRY))),
+            error => Err(self.explained(error)),
+        }
+    }
+
+    /// What happened, for people. What the files know says more than SQLite, which takes a number from them.
+    fn explained(&self, error: DatabaseError) -> ArchiveError {
+        let detail = self.failure.take();
+        match error {
+            DatabaseError::Full => ArchiveError::Full { folder: self.data_dir.clone() },
+            error => {
+                let what = detail.unwrap_or_else(|| error.to_string());
+                let (history, data_dir) = (self.data_dir.join(HISTORY), quoted(&self.data_dir));
+                ArchiveError::Failed(format!(
+                    "{}: {what}; what is committed is safe in the log: `relay verify --data {data_dir}` says what is wrong, `dmesg` whether \
+                     the disk is",
+                    history.display()
+                ))
+            }
+        }
+    }
+}
+
+impl Archive for HistoryArchive {
+    fn work(&mut self, committed: u64) -> Result<Worked, ArchiveError> {
+        // A commit may wait for the file. When there is none to be had, folding may free one.
+        let mut files_are_refused = None;
+        if self.files.is_due() {
+            match self.files.prepare_step() {
+                Ok(()) => return Ok(self.worked(0, Next::Now)),
+                Err(error) => match error.cause() {
+                    StorageError::Failed(_) => return Err(ArchiveError::Failed(error.to_string())),
+                    // Out of descriptors or the like: the commit that needs the file meets it too, if it lasts.
+                    StorageError::Refused(_) => files_are_refused = Some(Ok(self.worked(0, Next::In(REFUSED_RETRY)))),
+                    StorageError::Full { folder } => files_are_refused = Some(Err(ArchiveError::Full { folder: folder.clone() })),
+                },
+            }
+        }
+        if !self.is_writing && (!self.window.is_empty() || self.reader.position().sequence < committed) {
+            self.gather(committed)?;
+            return Ok(self.worked(0, Next::Now));
+        }
+        if self.is_writing {
+            return match self.write() {
+                Ok(log_bytes) => Ok(self.worked(log_bytes, Next::Now)),
+                Err(error) => self.busy_or_failed(error),
+            };
+        }
+        match self.retaining.step(&self.database, (self.unix_ms)()) {
+            Ok(Some(next)) => return Ok(self.worked(0, next)),
+            Ok(None) => {}
+            Err(error) => return self.busy_or_failed(error),
+        }
+        files_are_refused.unwrap_or(Ok(self.worked(0, Next::WhenCommitted)))
+    }
+
+    fn load(&mut self, room: &str, up_to: u64) -> Result<Loaded, ArchiveError> {
+        let loaded = self.database.last_messages(room, HISTORY_LEN_MAX_MESSAGES as u32, up_to);
+        loaded.map_err(|error| self.explained(error))
+    }
+}
