@@ -215,7 +215,7 @@ proptest! {
         at in any::<(u8, u32)>(),
     ) {
         let run = |(sequence, ordinal, message_count, line_bytes): (u8, u32, u32, u32)| {
-            let line_bytes = if message_count % 2 == 0 { line_bytes } else { line_bytes % 40 };
+            let line_bytes = if message_count.is_multiple_of(2) { line_bytes } else { line_bytes % 40 };
             Run { id: id(u64::from(sequence), ordinal), unix_ms: 0, message_count, line_bytes }
         };
         let wrong = Segment { room: String::new(), first_number: u64::MAX, runs: runs.into_iter().map(run).collect(), lines };
