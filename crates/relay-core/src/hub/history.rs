@@ -78,15 +78,6 @@ impl Hub {
         self.counters.rooms_forgotten += self.rooms.forget_archived() as u64;
     }
 
-    /// To be removed with its last caller: adds stored messages to a room's history, oldest first.
-    pub fn load_history(&mut self, section: crate::batch::Section) {
-        let (_, room) = self.rooms.open(&section.room, 0);
-        room.past = Past::Loaded;
-        // Nothing else has these messages.
-        room.last_commit = u64::MAX;
-        room.tail.push(&alloc::rc::Rc::new(section.lines), section.message_count as usize);
-    }
-
     /// Answers a `HISTORY`, or lets its connection wait until there is an answer.
     pub(super) fn request_history(&mut self, now: Nanos, key: Key) {
         let member = self.connections.get(key).and_then(|connection| connection.member.as_ref());
