@@ -1,7 +1,8 @@
 //! An archive that waits, fails or is full: what goes on beside it, when it is asked to work, and how commits wait for it.
 //!
 //! The server is inside the test; its archive answers what the test says, and time passes when the test says so. Every question to the
-//! archive is seen, in order: one that should not have been asked fails the next expectation.
+//! archive is seen, in order: one that should not have been asked fails the next expectation. What a test owns goes with it when it fails, so
+//! that the workers are not waited for.
 
 mod support;
 
@@ -53,7 +54,7 @@ async fn settle() {
 #[test]
 fn a_history_waits_for_its_load_while_everything_else_goes_on() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut bob = Peer::join(&world, "bob", "kitchen").await;
         questions.load(("kitchen", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -84,7 +85,7 @@ fn a_history_waits_for_its_load_while_everything_else_goes_on() {
 #[test]
 fn a_history_that_cannot_be_loaded_is_told_and_asked_for_again() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         ada.say("HISTORY").await;
@@ -107,7 +108,7 @@ fn a_history_that_cannot_be_loaded_is_told_and_asked_for_again() {
 #[test]
 fn a_load_waits_for_one_piece_of_work_at_most() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async move |world: World| {
         let work = questions.work(BASE_SEQUENCE).await;
         let _ada = Peer::join(&world, "ada", "lounge").await;
         let _bob = Peer::join(&world, "bob", "kitchen").await;
@@ -123,7 +124,7 @@ fn a_load_waits_for_one_piece_of_work_at_most() {
 fn the_archive_works_when_enough_is_unfolded_or_a_commit_is_old_and_not_when_nothing_happens() {
     let (archive, questions) = Asking::new();
     // A quarter of it, four commits, is enough.
-    in_virtual_time_with(quiet(), Told::nothing(), archive, 16 * COMMIT_BYTES, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, 16 * COMMIT_BYTES, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -161,7 +162,7 @@ fn the_archive_works_when_enough_is_unfolded_or_a_commit_is_old_and_not_when_not
 #[test]
 fn what_waits_behind_an_archive_that_does_not_fold_it_is_offered_once_a_minute() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -190,7 +191,7 @@ impl Storage for OneCommitPerFile {
 #[test]
 fn the_archive_works_at_once_after_a_commit_that_took_a_file() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), OneCommitPerFile(BASE_SEQUENCE), archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), OneCommitPerFile(BASE_SEQUENCE), archive, UNBOUNDED, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -204,7 +205,7 @@ fn the_archive_works_at_once_after_a_commit_that_took_a_file() {
 #[test]
 fn a_room_that_is_archived_and_that_nobody_is_in_is_forgotten_and_loaded_again() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, UNBOUNDED, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         for (number, room) in [(0, "lounge"), (1, "kitchen")] {
             let mut ada = Peer::join(&world, "ada", room).await;
@@ -234,7 +235,7 @@ fn a_room_that_is_archived_and_that_nobody_is_in_is_forgotten_and_loaded_again()
 fn an_archive_that_folds_nothing_though_much_is_unfolded_is_called_again_after_the_next_commit() {
     let (archive, questions) = Asking::new();
     // A quarter of it, one commit, is enough.
-    in_virtual_time_with(quiet(), Told::nothing(), archive, 4 * COMMIT_BYTES, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, 4 * COMMIT_BYTES, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -250,7 +251,7 @@ fn an_archive_that_folds_nothing_though_much_is_unfolded_is_called_again_after_t
 #[test]
 fn messages_are_refused_while_the_log_is_at_its_bound_and_the_disk_too_full_to_fold_it() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, 8 * COMMIT_BYTES, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, 8 * COMMIT_BYTES, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -295,7 +296,7 @@ fn messages_are_refused_while_the_log_is_at_its_bound_and_the_disk_too_full_to_f
 fn an_archive_that_found_the_disk_full_tries_again_when_messages_are_stored_again() {
     let (verdicts, storage) = Told::new();
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), storage, archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), storage, archive, UNBOUNDED, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(Err(full())).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -313,7 +314,7 @@ fn an_archive_that_found_the_disk_full_tries_again_when_messages_are_stored_agai
 #[test]
 fn an_archive_that_fails_ends_the_server_after_what_was_accepted_is_stored() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, 2 * COMMIT_BYTES, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, 2 * COMMIT_BYTES, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -337,7 +338,7 @@ fn an_archive_that_fails_ends_the_server_after_what_was_accepted_is_stored() {
 #[test]
 fn commits_are_slowed_to_the_pace_of_the_archive_and_wait_for_it_at_the_bound() {
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), Told::nothing(), archive, 8 * COMMIT_BYTES, async |world: World| {
+    in_virtual_time_with(quiet(), Told::nothing(), archive, 8 * COMMIT_BYTES, async move |world: World| {
         questions.work(BASE_SEQUENCE).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         questions.load(("lounge", BASE_SEQUENCE)).await.send(Ok(Loaded::default())).expect("it waits");
@@ -389,7 +390,7 @@ fn commits_are_slowed_to_the_pace_of_the_archive_and_wait_for_it_at_the_bound() 
 fn the_numbers_say_what_happened() {
     let (verdicts, storage) = Told::new();
     let (archive, questions) = Asking::new();
-    in_virtual_time_with(quiet(), storage, archive, UNBOUNDED, async |world: World| {
+    in_virtual_time_with(quiet(), storage, archive, UNBOUNDED, async move |world: World| {
         let work = questions.work(BASE_SEQUENCE).await;
         world.clock.advance(Duration::from_millis(20));
         work.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
