@@ -49,6 +49,9 @@ mod tools;
 #[cfg(test)]
 mod memory_disk;
 
+#[cfg(test)]
+mod power_cut_tests;
+
 pub use contract::{Archive, ArchiveError, Committed, Failure, Loaded, Next, Storage, StorageError, Worked};
 pub use error::{HistoryError, OpenError};
 pub use history::{HistoryArchive, Retention};
