@@ -20,8 +20,8 @@ use crate::storage::{
     limits::{READ_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES},
 };
 
-/// Makes the end of a log durable and clean, which was read to its end from the file `first_number` on. Returns whether an unfinished commit
-/// was dropped.
+/// Makes the end of a log durable and clean, which was read to its end from the file `first_number` on. Returns whether an unfinished
+/// commit was dropped.
 ///
 /// # Errors
 ///

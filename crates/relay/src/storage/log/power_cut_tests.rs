@@ -1,6 +1,6 @@
 //! Whatever moment the power goes, the process is killed or the disk fails at: what was acknowledged is there, once, in order, byte for
-//! byte; the one batch without an answer is there whole or not at all; and the log goes on. Meanwhile the archive folds what is committed, and
-//! files are used again.
+//! byte; the one batch without an answer is there whole or not at all; and the log goes on. Meanwhile the archive folds what is
+//! committed, and files are used again.
 
 use super::*;
 use crate::storage::memory_disk::{Fault, MemoryDisk, Random};

@@ -289,8 +289,8 @@ const _: () = assert!(HEADER_BYTES <= SECTOR_BYTES);
 
 const MAGIC: [u8; 4] = *b"\xffRLG";
 const VERSION: u16 = 1;
-/// Every record is written over zeros, in a new file and in one that is used again: an unfinished write leaves zeros, so it can be told from
-/// a record that decayed.
+/// Every record is written over zeros, in a new file and in one that is used again: an unfinished write leaves zeros, so it can be told
+/// from a record that decayed.
 const BENEATH_ZEROS: u16 = 0x5a5a;
 
 #[cfg(test)]

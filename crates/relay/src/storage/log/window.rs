@@ -1,8 +1,8 @@
 //! A view of one log file at a time that moves forward: the part of it that is in memory.
 //!
 //! Costs one `pread` per MiB, or two for a longer record; holds at most the longest record. What it shows is as old as the read: whoever
-//! wants to see what was written since calls [`Window::forget`]. The first read after that takes little, and each further one twice as much,
-//! so that a reader who follows the writer one record at a time does not read a MiB for each. Next: `scan.rs`.
+//! wants to see what was written since calls [`Window::forget`]. The first read after that takes little, and each further one twice as
+//! much, so that a reader who follows the writer one record at a time does not read a MiB for each. Next: `scan.rs`.
 
 use super::file_names::file_name;
 use crate::storage::{
