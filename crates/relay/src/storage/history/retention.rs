@@ -211,3 +211,7 @@ impl Disks {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+#[path = "retention_tests.rs"]
+mod tests;
