@@ -175,7 +175,11 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
         (*memory).base.pMethods = ptr::null();
         Box::from_raw((*memory).file)
     };
-    code(guarded(|| Ok(drop(file))), ffi::SQLITE_IOERR_CLOSE)
+    let closed = guarded(|| {
+        drop(file);
+        Ok(())
+    });
+    code(closed, ffi::SQLITE_IOERR_CLOSE)
 }
 
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, out: *mut c_void, out_bytes: c_int, offset: i64) -> c_int {
@@ -312,10 +316,10 @@ unsafe fn with_files<T>(
         return Err(Error::Io);
     }
     // SAFETY: `register` put the leaked box there, and any number of threads may share it.
-    let files: &Box<dyn Files> = unsafe { &*(*vfs).pAppData.cast() };
+    let files: &dyn Files = unsafe { &**(*vfs).pAppData.cast::<Box<dyn Files>>() };
     // SAFETY: it is a string.
     let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Error::Io)?;
-    guarded(|| call(files.as_ref(), name))
+    guarded(|| call(files, name))
 }
 
 /// # Safety
@@ -323,8 +327,8 @@ unsafe fn with_files<T>(
 /// `file` is open.
 unsafe fn with_file<T>(file: *mut ffi::sqlite3_file, call: impl FnOnce(&mut dyn File) -> Result<T, Error>) -> Result<T, Error> {
     // SAFETY: `open` put the box there, `close` has not taken it, and no other call on this file is going on.
-    let file: &mut Box<dyn File> = unsafe { &mut *(*file.cast::<OpenFile>()).file };
-    guarded(|| call(file.as_mut()))
+    let file: &mut dyn File = unsafe { &mut **(*file.cast::<OpenFile>()).file };
+    guarded(|| call(file))
 }
 
 /// What the implementation leaves half done when it panics is its own; SQLite sees an error of the file.

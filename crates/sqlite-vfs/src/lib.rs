@@ -4,7 +4,8 @@
 //! stays free of unsafe code: it gets slices and offsets, and answers with a [`Result`]. A rollback journal works; a write-ahead log,
 //! memory maps and temporary files are not offered: `PRAGMA temp_store = MEMORY` keeps SQLite from asking for the latter.
 //!
-//! Two crates were there for this and did not fit: one needs libclang wherever it is built, the other is made for one thread of WebAssembly.
+//! Two crates were there for this and did not fit: `sqlite-plugin` needs libclang wherever it is built, `rsqlite-vfs` is made for one
+//! thread of WebAssembly.
 
 mod files;
 mod glue;

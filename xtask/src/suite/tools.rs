@@ -15,10 +15,11 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 3] = [
+const TOOLS: [Tool; 4] = [
     Tool { program: "nc", package: "netcat-openbsd" },
     Tool { program: "strace", package: "strace" },
     Tool { program: "python3", package: "python3" },
+    Tool { program: "sqlite3", package: "sqlite3" },
 ];
 
 #[derive(Debug, PartialEq)]

@@ -183,8 +183,8 @@ impl DiskFile for File {
     }
 }
 
-/// The kernel's form of a lock. It belongs to the open file, not to the process as the older kind does, which is lost as soon as the process
-/// closes the same file elsewhere; the two kinds exclude each other.
+/// The kernel's form of a lock. It belongs to the open file, not to the process as the older kind does, which is lost as soon as the
+/// process closes the same file elsewhere; the two kinds exclude each other.
 fn record_lock(bytes: Range<u64>, lock: RangeLock) -> libc::flock {
     let kind = match lock {
         RangeLock::None => libc::F_UNLCK,

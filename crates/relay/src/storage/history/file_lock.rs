@@ -1,5 +1,5 @@
-//! SQLite's locks on a database file, taken as SQLite itself takes them on Unix: `sqlite3 history.db` and other relay processes are held off
-//! and held off rightly.
+//! SQLite's locks on a database file, taken as SQLite itself takes them on Unix, so that `sqlite3 history.db` and other relay processes are
+//! safe beside us.
 //!
 //! The places are bytes behind the first GiB, on a page that SQLite leaves empty; they need not exist. Each step is one system call and
 //! never waits. Next: `sqlite_files.rs`.

@@ -1,9 +1,9 @@
 //! The rollback journal, sealed: the header by a checksum of ours, each record by its page's seal and SQLite's own checksum together.
 //!
 //! SQLite takes a journal that it cannot read to its end for one that was never finished, and stops: a flipped byte would leave half of a
-//! rollback. So nothing that a header counts is handed out unless it is right, and what was there before it cannot be mistaken for more: the
-//! journal is kept from one transaction to the next, and here it ends where its header says. A page's image carries the seal that the page
-//! has in the database, whoever rolls it back. Costs one write for each record instead of SQLite's three. Next: `sqlite_files.rs`.
+//! rollback. So nothing that a header counts is handed out unless it is right. The journal is kept from one transaction to the next, and
+//! here it ends where its header says, so that older records cannot be mistaken for more. A page's image carries the seal that the page has
+//! in the database, whoever rolls it back. Costs one write for each record instead of SQLite's three. Next: `sqlite_files.rs`.
 //!
 //! ```text
 //! 0 .. 512    header: magic, record count, start of SQLite's checksums, pages in the database, sector size, page size (28 bytes), zeros,
@@ -14,8 +14,8 @@
 //!                   -> header zero -> sync
 //! ```
 //!
-//! This is all that SQLite writes as long as its cache does not spill, it syncs, and no second database is attached (`connection.rs` sees to
-//! that); every other write is refused.
+//! This is all that SQLite writes as long as its cache does not spill, it syncs, and no second database is attached, which `connection.rs`
+//! sees to; every other write is refused.
 
 use super::{
     page_seal::{self, PAGE_BYTES, Page},
@@ -146,8 +146,8 @@ impl JournalFile {
         }
         let mut sector = [0; SECTOR_BYTES];
         self.file.read_at(&mut sector, 0)?;
-        // The magic comes with the record count, after the records are on the disk. Before and after it the database is as it should be, and
-        // the rest of the header may be of a write that failed half way.
+        // The magic comes with the record count, after the records are on the disk. Before and after it the database is as it should be,
+        // and the rest of the header may be of a write that failed half way.
         if sector[..MAGIC.len()].iter().all(|byte| *byte == 0) {
             return Ok(());
         }

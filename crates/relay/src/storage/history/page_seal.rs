@@ -1,8 +1,8 @@
 //! The seal on each page of history.db: a checksum over its number and content, in bytes that SQLite leaves to us.
 //!
-//! SQLite keeps the last 8 bytes of every page free when the file says so; its own check of a page is whether it can be understood. The seal
-//! turns a flipped byte, a page in another's place and a page that was never written into an error of the read. Pure, and about a quarter of
-//! a microsecond for each page. Next: `file_lock.rs`.
+//! SQLite keeps the last 8 bytes of every page free when the file says so; its own check of a page is whether it can be understood. The
+//! seal turns a flipped byte, a page in another's place and a page that was never written into an error of the read. Pure, and about a
+//! quarter of a microsecond for each page. Next: `file_lock.rs`.
 //!
 //! ```text
 //! 0 .. 4088   content

@@ -1,4 +1,4 @@
-//! A file under SQLite whose failures are kept as sentences: SQLite takes a number from us, and people need the file, the place and the cause.
+//! A file under SQLite whose failures are kept as sentences: SQLite takes a number from us, and people need file, place and cause.
 //!
 //! Knows nothing of pages. Next: `journal_file.rs`.
 
