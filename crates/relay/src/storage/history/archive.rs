@@ -161,7 +161,7 @@ impl Archive for HistoryArchive {
             match self.files.prepare_step() {
                 Ok(()) => return Ok(self.worked(0, Next::Now)),
                 Err(error) => match error.cause() {
-                    StorageError::Failed(_) => return Err(ArchiveError::Failed(error.to_string())),
+                    failed @ StorageError::Failed(_) => return Err(ArchiveError::Failed(failed.to_string())),
                     // Out of descriptors or the like: the commit that needs the file meets it too, if it lasts.
                     StorageError::Refused(_) => files_are_refused = Some(Ok(self.worked(0, Next::In(REFUSED_RETRY)))),
                     StorageError::Full { folder } => files_are_refused = Some(Err(ArchiveError::Full { folder: folder.clone() })),
@@ -191,3 +191,7 @@ impl Archive for HistoryArchive {
         loaded.map_err(|error| self.explained(error))
     }
 }
+
+#[cfg(test)]
+#[path = "archive_tests.rs"]
+mod tests;
