@@ -1,8 +1,8 @@
 //! An archive that waits, fails or is full: what goes on beside it, when it is asked to work, and how commits wait for it.
 //!
 //! The server is inside the test; its archive answers what the test says, and time passes when the test says so. Every question to the
-//! archive is seen, in order: one that should not have been asked fails the next expectation. What a test owns goes with it when it fails, so
-//! that the workers are not waited for.
+//! archive is seen, in order: one that should not have been asked fails the next expectation. What a test owns goes with it when it fails,
+//! so that nobody waits for the workers.
 
 mod support;
 
@@ -37,13 +37,6 @@ async fn commit(peer: &mut Peer, name: &str, text: &str) {
     peer.hears(&format!("MESSAGE {name} {text}")).await;
 }
 
-/// Turns the loop until a number of the server is so.
-async fn until(world: &World, name: &str, is_so: impl Fn(f64) -> bool) {
-    while !is_so(world.number(name)) {
-        miniloop::sleep_until(miniloop::now()).await;
-    }
-}
-
 /// Lets everything happen that needs neither time nor another thread.
 async fn settle() {
     for _ in 0..20 {
@@ -62,7 +55,7 @@ fn a_history_waits_for_its_load_while_everything_else_goes_on() {
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         let load = questions.load(("lounge", BASE_SEQUENCE + 1)).await;
         ada.say("HISTORY").await;
-        until(&world, r#"relay_pauses_total{reason="history"}"#, |count| count == 1.0).await;
+        world.until(r#"relay_pauses_total{reason="history"}"#, |count| count == 1.0).await;
         ada.say("MSG three").await;
 
         commit(&mut bob, "bob", "second").await;
@@ -135,7 +128,7 @@ fn the_archive_works_when_enough_is_unfolded_or_a_commit_is_old_and_not_when_not
         world.clock.advance(Duration::from_secs(1));
         // The first of them is a minute old.
         questions.work(BASE_SEQUENCE + 2).await.send(folded(2, 2, Next::WhenCommitted)).expect("it waits");
-        until(&world, "relay_unfolded_bytes", |bytes| bytes == 0.0).await;
+        world.until("relay_unfolded_bytes", |bytes| bytes == 0.0).await;
 
         for _ in 0..10 {
             world.clock.advance(Duration::from_secs(3_600));
@@ -148,13 +141,13 @@ fn the_archive_works_when_enough_is_unfolded_or_a_commit_is_old_and_not_when_not
         commit(&mut ada, "ada", "seven").await;
         work.send(folded(2, 3, Next::Now)).expect("it waits");
         questions.work(BASE_SEQUENCE + 7).await.send(folded(6, 1, Next::In(Duration::from_secs(10)))).expect("it waits");
-        until(&world, "relay_unfolded_bytes", |bytes| bytes == COMMIT_BYTES as f64).await;
+        world.until("relay_unfolded_bytes", |bytes| bytes == COMMIT_BYTES as f64).await;
         world.clock.advance(Duration::from_secs(9));
         settle().await;
         commit(&mut ada, "ada", "eight").await;
         world.clock.advance(Duration::from_secs(1));
         questions.work(BASE_SEQUENCE + 8).await.send(folded(8, 2, Next::WhenCommitted)).expect("it waits");
-        until(&world, "relay_archive_work_seconds_count", |count| count == 5.0).await;
+        world.until("relay_archive_work_seconds_count", |count| count == 5.0).await;
         assert_eq!(world.number("relay_folded_bytes_total"), 8.0 * COMMIT_BYTES as f64);
     });
 }
@@ -173,7 +166,7 @@ fn what_waits_behind_an_archive_that_does_not_fold_it_is_offered_once_a_minute()
             assert_eq!(world.number("relay_archive_work_seconds_count"), f64::from(works));
             world.clock.advance(Duration::from_secs(1));
             questions.work(BASE_SEQUENCE + 1).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
-            until(&world, "relay_archive_work_seconds_count", |count| count == f64::from(works + 1)).await;
+            world.until("relay_archive_work_seconds_count", |count| count == f64::from(works + 1)).await;
         }
     });
 }
@@ -218,7 +211,7 @@ fn a_room_that_is_archived_and_that_nobody_is_in_is_forgotten_and_loaded_again()
         assert_eq!(world.number("relay_rooms_in_memory"), 2.0);
         world.clock.advance(Duration::from_secs(60));
         questions.work(BASE_SEQUENCE + 2).await.send(folded(1, 1, Next::WhenCommitted)).expect("it waits");
-        until(&world, "relay_rooms_forgotten_total", |count| count > 0.0).await;
+        world.until("relay_rooms_forgotten_total", |count| count > 0.0).await;
         assert_eq!(world.number("relay_rooms_in_memory"), 1.0, "the kitchen's message is not archived");
 
         let mut bob = Peer::join(&world, "bob", "lounge").await;
@@ -242,7 +235,7 @@ fn an_archive_that_folds_nothing_though_much_is_unfolded_is_called_again_after_t
         for (number, text) in [(1, "one"), (2, "two"), (3, "three")] {
             commit(&mut ada, "ada", text).await;
             questions.work(BASE_SEQUENCE + number).await.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
-            until(&world, "relay_archive_work_seconds_count", |count| count == number as f64 + 1.0).await;
+            world.until("relay_archive_work_seconds_count", |count| count == number as f64 + 1.0).await;
             settle().await;
         }
     });
@@ -280,13 +273,13 @@ fn messages_are_refused_while_the_log_is_at_its_bound_and_the_disk_too_full_to_f
             world.clock.advance(Duration::from_secs(5));
             questions.work(BASE_SEQUENCE + 8).await.send(Err(full())).expect("it waits");
             let tries = world.number(r#"relay_archive_errors_total{reason="full"}"#) + 1.0;
-            until(&world, r#"relay_archive_errors_total{reason="full"}"#, |count| count == tries).await;
+            world.until(r#"relay_archive_errors_total{reason="full"}"#, |count| count == tries).await;
             ada.say("MSG nine").await;
             ada.hears("ERR storage full").await;
         }
         world.clock.advance(Duration::from_secs(5));
         questions.work(BASE_SEQUENCE + 8).await.send(folded(8, 8, Next::WhenCommitted)).expect("it waits");
-        until(&world, "relay_unfolded_bytes", |bytes| bytes == 0.0).await;
+        world.until("relay_unfolded_bytes", |bytes| bytes == 0.0).await;
         commit(&mut ada, "ada", "nine").await;
         assert!(!world.serving.is_finished());
     });
@@ -323,7 +316,7 @@ fn an_archive_that_fails_ends_the_server_after_what_was_accepted_is_stored() {
         commit(&mut ada, "ada", "two").await;
         // At the bound it would wait for the archive.
         ada.say("MSG three").await;
-        until(&world, "relay_uncommitted_bytes", |bytes| bytes > 0.0).await;
+        world.until("relay_uncommitted_bytes", |bytes| bytes > 0.0).await;
         settle().await;
         assert_eq!(world.number("relay_commits_total"), 2.0);
         work.send(Err(ArchiveError::Failed("history.db: the disk fails".to_owned()))).expect("it waits");
@@ -360,7 +353,7 @@ fn commits_are_slowed_to_the_pace_of_the_archive_and_wait_for_it_at_the_bound() 
         // Then in steps of a quarter, to twice the time that the archive needs.
         for (text, wait_ms) in [("seven", 500), ("eight", 1_000), ("nine", 1_500)] {
             ada.say(&format!("MSG {text}")).await;
-            until(&world, "relay_uncommitted_bytes", |bytes| bytes > 0.0).await;
+            world.until("relay_uncommitted_bytes", |bytes| bytes > 0.0).await;
             settle().await;
             world.clock.advance(Duration::from_millis(wait_ms - 1));
             settle().await;
@@ -373,7 +366,7 @@ fn commits_are_slowed_to_the_pace_of_the_archive_and_wait_for_it_at_the_bound() 
         assert_eq!(world.number("relay_commits_delayed_at_bound_total"), 0.0);
 
         ada.say("MSG ten").await;
-        until(&world, "relay_uncommitted_bytes", |bytes| bytes > 0.0).await;
+        world.until("relay_uncommitted_bytes", |bytes| bytes > 0.0).await;
         world.clock.advance(Duration::from_secs(100));
         settle().await;
         assert_eq!(world.number("relay_commits_total"), 9.0);
@@ -398,10 +391,10 @@ fn the_numbers_say_what_happened() {
         let load = questions.load(("lounge", BASE_SEQUENCE)).await;
         world.clock.advance(Duration::from_millis(2));
         load.send(Ok(Loaded::default())).expect("it waits");
-        until(&world, "relay_rooms_loaded_total", |count| count == 1.0).await;
+        world.until("relay_rooms_loaded_total", |count| count == 1.0).await;
         let mut bob = Peer::join(&world, "bob", "lounge").await;
         ada.send(b"MSG one\nMSG two\nMSG three\n").await;
-        until(&world, "relay_messages_accepted_total", |count| count == 3.0).await;
+        world.until("relay_messages_accepted_total", |count| count == 3.0).await;
         settle().await;
         world.clock.advance(Duration::from_millis(250));
         verdicts.send(Ok(())).expect("it waits");

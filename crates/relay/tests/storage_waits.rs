@@ -24,6 +24,8 @@ fn while_the_storage_waits_two_seconds_everything_else_goes_on_and_nothing_is_sh
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         let mut bob = Peer::join(&world, "bob", "lounge").await;
         let mut mute = Peer::join(&world, "mute", "lounge").await;
+        // The clock of who waits for a history stands still.
+        world.until("relay_rooms_loaded_total", |count| count == 1.0).await;
         ada.say("MSG one").await;
         ada.say("HISTORY").await;
         bob.hears_nothing().await;
@@ -152,6 +154,7 @@ fn a_storage_that_fails_is_told_to_the_senders_and_ends_the_server() {
     in_virtual_time(Settings::default(), storage, async |world: World| {
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         let mut bob = Peer::join(&world, "bob", "lounge").await;
+        world.until("relay_rooms_loaded_total", |count| count == 1.0).await;
         ada.say("MSG one").await;
         ada.say("HISTORY").await;
         bob.hears_nothing().await;

@@ -64,6 +64,13 @@ pub(crate) fn in_virtual_time_with<F: Future>(
 }
 
 impl World {
+    /// Turns the loop until a number of the server is so: what another thread does takes real time.
+    pub(crate) async fn until(&self, name: &str, is_so: impl Fn(f64) -> bool) {
+        while !is_so(self.number(name)) {
+            miniloop::sleep_until(miniloop::now()).await;
+        }
+    }
+
     /// One number of what the server has measured.
     #[track_caller]
     pub(crate) fn number(&self, name: &str) -> f64 {
