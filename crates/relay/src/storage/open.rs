@@ -1,8 +1,8 @@
 //! Opens a data folder for a server: the lock, the history, the log behind it; and folds what is not folded yet.
 //!
-//! A kill or a power cut at any moment leaves what this understands: an unfinished record is dropped, a finished one is kept though nobody may
-//! have been shown it, an unfinished fold is done again. Costs a read of the unfolded part of the log, at most 1 GiB, and its folding; what
-//! was folded before costs nothing. Next: `tools/mod.rs`, what people do with a folder.
+//! A kill or a power cut at any moment leaves what this understands: an unfinished record is dropped, a finished one is kept though nobody
+//! may have been shown it, an unfinished fold is done again. Costs a read of the unfolded part of the log, at most 1 GiB, and its folding;
+//! what was folded before costs nothing. Next: `tools/mod.rs`, what people do with a folder.
 
 use super::{
     contract::{Archive, ArchiveError},
@@ -36,7 +36,7 @@ pub struct Opened {
 ///
 /// # Errors
 ///
-/// The folder is used by another server, open to other users or somebody else's; log or history are damaged; or the operating system refuses.
+/// The folder is used by another server, open to other users or somebody else's; log or history are damaged; or the system refuses.
 pub fn open(data_dir: &Path, retention: Retention, progress: &mut dyn FnMut(u64, u64)) -> Result<Opened, OpenError> {
     let folder = Folder::open(data_dir)?;
     let data = OsDisk::open(data_dir).map_err(open_error("opening", data_dir))?;

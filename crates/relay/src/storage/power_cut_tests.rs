@@ -1,5 +1,5 @@
 //! Log and history together: whatever moment the power goes, the process is killed or the disk fails at, every room holds what was
-//! acknowledged, once, in order; the one commit without an answer is there whole or not at all. The archive is stopped at each of its steps.
+//! acknowledged, once, in order; the one commit without an answer is there whole or not at all. The archive is stopped at its steps.
 
 use super::{
     contract::{Archive, ArchiveError, Next, Storage, StorageError},

@@ -144,8 +144,8 @@ impl HistoryArchive {
                 let what = detail.unwrap_or_else(|| error.to_string());
                 let (history, data_dir) = (self.data_dir.join(HISTORY), quoted(&self.data_dir));
                 ArchiveError::Failed(format!(
-                    "{}: {what}; what is committed is safe in the log: `relay verify --data {data_dir}` says what is wrong, `dmesg` whether \
-                     the disk is",
+                    "{}: {what}; what is committed is safe in the log: `relay verify --data {data_dir}` says what is wrong, `dmesg` \
+                     whether the disk is",
                     history.display()
                 ))
             }
