@@ -26,6 +26,8 @@ pub(crate) struct Salvage {
     gap: Option<Gap>,
     /// An intact record that is returned after the gap before it.
     found: Option<Header>,
+    /// Nothing follows in any file.
+    is_over: bool,
 }
 
 /// What a salvage comes upon.
@@ -53,7 +55,7 @@ impl Salvage {
     pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64, position: LogPosition) -> Result<Salvage, OpenError> {
         let file_numbers = file_numbers(disk.as_ref())?;
         let behind = Place { file_number: position.file_number, offset: position.offset };
-        Ok(Salvage { window: Window::new(disk), file_bytes, file_numbers, position, behind, gap: None, found: None })
+        Ok(Salvage { window: Window::new(disk), file_bytes, file_numbers, position, behind, gap: None, found: None, is_over: false })
     }
 
     /// Behind the last intact record.
@@ -68,8 +70,9 @@ impl Salvage {
     ///
     /// A file cannot be opened. One that cannot be read counts as damaged where it cannot.
     pub(crate) fn next(&mut self) -> Result<Option<Salvaged<'_>>, OpenError> {
-        if self.found.is_none() {
+        if self.found.is_none() && !self.is_over {
             self.found = self.find()?;
+            self.is_over = self.found.is_none();
             if let Some(mut gap) = self.gap.take() {
                 gap.before_sequence = self.found.map(|header| header.sequence);
                 return Ok(Some(Salvaged::Gap(gap)));
@@ -89,7 +92,8 @@ impl Salvage {
     fn find(&mut self) -> Result<Option<Header>, OpenError> {
         loop {
             let LogPosition { file_number, offset, .. } = self.position;
-            let page = if self.window.select(file_number)? { self.look() } else { Page::End };
+            let is_there = self.window.select(file_number)?;
+            let page = if is_there { self.look() } else { Page::End };
             match page {
                 Page::Record(header) => return Ok(Some(header)),
                 Page::Zeros => self.position.offset += RECORD_ALIGNMENT_BYTES,
@@ -97,10 +101,15 @@ impl Salvage {
                     self.skip(Place { file_number, offset }, known_messages);
                     self.position.offset += RECORD_ALIGNMENT_BYTES;
                 }
-                Page::End => match self.file_numbers.iter().copied().find(|number| *number > file_number) {
-                    Some(file_number) => self.position = LogPosition { file_number, offset: 0, ..self.position },
-                    None => return Ok(None),
-                },
+                Page::End => {
+                    // A file has the length that it was made with, and one that has a record is there.
+                    if offset < self.file_bytes && (is_there || offset > 0) {
+                        self.skip(Place { file_number, offset }, 0);
+                    }
+                    let next = self.file_numbers.iter().copied().find(|number| *number > file_number);
+                    let Some(file_number) = next else { return Ok(None) };
+                    self.position = LogPosition { file_number, offset: 0, ..self.position };
+                }
             }
         }
     }
@@ -116,7 +125,9 @@ impl Salvage {
         };
         let header = match Header::read(page) {
             Ok(header) if header.file_number == file_number && header.sequence > sequence => header,
-            Err(Invalid::NoRecord) if page.iter().all(|byte| *byte == 0) => return Page::Zeros,
+            Err(Invalid::NoRecord) if page.len() == RECORD_ALIGNMENT_BYTES as usize && page.iter().all(|byte| *byte == 0) => {
+                return Page::Zeros;
+            }
             _ => return Page::Wrong { known_messages: 0 },
         };
         // The record behind the last one must name it. Behind lost ones nothing can be compared; but they must have had a place.

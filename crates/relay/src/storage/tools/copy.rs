@@ -6,10 +6,15 @@
 
 use super::{
     progress::{Progress, Watch},
-    room_reader::segment_of,
+    room_reader::{behind, segment_of},
     source::{History, Source, folded},
 };
-use crate::storage::{error::OpenError, history::Segment, log::Scan, position::LogPosition};
+use crate::storage::{
+    error::OpenError,
+    history::Segment,
+    log::Scan,
+    position::{LogPosition, MessageId},
+};
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
@@ -21,6 +26,13 @@ pub(crate) enum Copied {
     Messages(Segment),
     /// What was given of this room before is not to be kept: the server has deleted something behind it meanwhile.
     Forget(String),
+}
+
+/// How far a room is.
+struct Given {
+    last_id: MessageId,
+    /// The number that its next message has, unless something before that is deleted.
+    next_number: u64,
 }
 
 /// A walk over everything, in steps.
@@ -35,8 +47,8 @@ pub(crate) struct Copy {
     scan: Option<Scan>,
     /// Sections of the last record that are still to be given.
     sections: Vec<Segment>,
-    /// The number that each room's next message must have, by a hash of its name.
-    next_numbers: BTreeMap<u64, u64>,
+    /// What was given of each room, by a hash of its name.
+    rooms: BTreeMap<u64, Given>,
     forgotten: Option<Segment>,
 }
 
@@ -61,17 +73,7 @@ impl Copy {
                 break scan.position();
             }
         };
-        Ok(Copy {
-            source,
-            history,
-            end,
-            row: 0,
-            last_row: 0,
-            scan: None,
-            sections: Vec::new(),
-            next_numbers: BTreeMap::new(),
-            forgotten: None,
-        })
+        Ok(Copy { source, history, end, row: 0, last_row: 0, scan: None, sections: Vec::new(), rooms: BTreeMap::new(), forgotten: None })
     }
 
     /// The last commit that is copied.
@@ -106,8 +108,17 @@ impl Copy {
             }
             let read = match scan.next_record() {
                 Ok(Some(record)) => {
-                    let segments = record.sections().map(|section| segment_of(&record, section.room, section.message_count, section.lines));
-                    self.sections = segments.collect();
+                    for section in record.sections() {
+                        let segment = segment_of(&record, section.room, section.message_count, section.lines);
+                        let given = self.rooms.get(&hash(&segment.room));
+                        // In a room that has nothing in the history, numbers begin at 1.
+                        let next_number = given.map_or(1, |given| given.next_number);
+                        if let Some(segment) = behind(segment, given.map(|given| given.last_id)) {
+                            let next_number = next_number + u64::from(segment.message_count());
+                            self.rooms.insert(hash(&segment.room), Given { last_id: segment.last_id(), next_number });
+                            self.sections.push(segment);
+                        }
+                    }
                     watch(Progress { what: "copying the log", done: record.sequence(), total: self.end.sequence });
                     continue;
                 }
@@ -135,9 +146,16 @@ impl Copy {
             }
             watch(Progress { what: "copying rooms", done: self.row as u64, total: self.last_row as u64 });
             let Some(segment) = stored.segment.up_to(self.end.sequence) else { continue };
-            let next_number = self.next_numbers.entry(hash(&segment.room)).or_insert(segment.first_number);
-            let is_missing = segment.first_number > *next_number;
-            *next_number = segment.end_number();
+            let given = Given { last_id: segment.last_id(), next_number: segment.end_number() };
+            let is_behind = |before: &Given| segment.last_id() <= before.last_id;
+            // Numbers count without gaps, and begin again in a room of which nothing was left.
+            let is_beyond = |before: &Given| segment.first_id() > before.last_id && segment.first_number != before.next_number;
+            let before = self.rooms.get(&hash(&segment.room));
+            if before.is_some_and(is_behind) {
+                continue;
+            }
+            let is_missing = before.is_some_and(is_beyond);
+            self.rooms.insert(hash(&segment.room), given);
             if is_missing {
                 let room = segment.room.clone();
                 self.forgotten = Some(segment);

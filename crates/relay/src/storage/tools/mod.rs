@@ -32,6 +32,9 @@ mod new_folder;
 mod backup;
 mod repair;
 
+#[cfg(test)]
+mod test_world;
+
 pub use backup::back_up;
 pub use export::export_room;
 pub use finding::{Finding, Report};

@@ -27,6 +27,7 @@ struct Changed {
     blocks: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
     /// The length, if it is another.
     byte_count: Option<u64>,
+    is_removed: bool,
 }
 
 struct OverlayFile {
@@ -57,7 +58,10 @@ impl Disk for Overlay {
     }
 
     fn open(&self, name: &str, _access: Access) -> io::Result<Box<dyn DiskFile>> {
-        let is_made_here = lock(&self.files).contains_key(name);
+        let is_made_here = match lock(&self.files).get(name) {
+            Some(changed) if changed.is_removed => return Err(io::ErrorKind::NotFound.into()),
+            changed => changed.is_some(),
+        };
         let below = match self.below.open(name, Access::Read) {
             _ if self.without == Some(name) && is_made_here => None,
             _ if self.without == Some(name) => return Err(io::ErrorKind::NotFound.into()),
@@ -77,8 +81,9 @@ impl Disk for Overlay {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
 
-    fn remove(&self, _name: &str) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    fn remove(&self, name: &str) -> io::Result<()> {
+        lock(&self.files).insert(name.to_owned(), Changed { is_removed: true, ..Changed::default() });
+        Ok(())
     }
 
     fn sync_folder(&self) -> io::Result<()> {

@@ -67,7 +67,7 @@ pub(crate) fn salvage(
     if let Some(gap) = tail {
         let mut scan = Scan::start(source.log.clone(), source.file_bytes, salvage.position());
         // A commit that was cut off was shown to nobody.
-        if unfinished_commits(&mut scan).is_err() {
+        if scan.check_files(scan.position().file_number).and_then(|()| unfinished_commits(&mut scan)).is_err() {
             lose_gap(losses, &gap);
         }
     }
