@@ -133,7 +133,8 @@ fn a_restored_folder_goes_on_in_an_empty_log() {
 fn files_from_the_position_on_are_checked() {
     let disk = disk_with_ten_records();
     let position = position(&disk, 6);
-    let checks: [(&str, fn(&mut Vec<u8>), &str); 4] = [
+    type Damage = fn(&mut Vec<u8>);
+    let checks: [(&str, Damage, &str); 4] = [
         ("00000002.log", |content| content.push(0), "00000002.log is damaged at offset 16384: the file is 16385 bytes long"),
         (
             "00000002.log",
