@@ -36,7 +36,7 @@ pub enum Command {
     History(RoomOptions),
     /// Print a room's messages as JSON, one object a line with id, time, name and text, oldest first, also while a server runs.
     Export(RoomOptions),
-    /// Check everything that is stored, to the last byte, also while a server runs. Nothing is changed. Ends with 1 if something is damaged.
+    /// Check everything that is stored, to the last byte, also while a server runs. Nothing is changed. Ends with 1 on damage.
     Verify(VerifyOptions),
     /// Say what is damaged and what a repair would lose. With `--write`, save what is intact; the damaged folder is kept beside it.
     Repair(RepairOptions),
@@ -95,8 +95,8 @@ pub struct ServeOptions {
     #[arg(long, env = "RELAY_KEEP_MESSAGES", value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub keep_messages: Option<u64>,
 
-    /// Forget the oldest messages of all when the data folder would grow beyond this, such as `20GiB`. By default it may grow until the disk
-    /// is full.
+    /// Forget the oldest messages of all when the data folder would grow beyond this, such as `20GiB`. By default it may grow until the
+    /// disk is full.
     #[arg(long, env = "RELAY_DISK_BUDGET", value_name = "SIZE", value_parser = parse_disk_budget)]
     pub disk_budget: Option<u64>,
 

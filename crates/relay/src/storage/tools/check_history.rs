@@ -1,4 +1,4 @@
-//! Checks history.db: every page's seal, SQLite's own idea of the file, and every segment: its checksum, and its place among those of its room.
+//! Checks history.db: every page's seal, SQLite's own idea of the file, and every segment: its checksum, and its place in its room.
 //!
 //! Writes nothing. Beside a server each look is a short read of its own, but for SQLite's check, which holds up folding while it runs. What
 //! looks wrong is looked at again before it is called so: the server may have moved it. Next: `check_log.rs`.

@@ -52,7 +52,7 @@ pub(crate) fn check_log(
             Ok(unfinished) => {
                 for Place { file_number, offset } in unfinished {
                     report.notes.push(format!(
-                        "{} at offset {offset}: a commit is not complete, as while it is being written or after a crash: nobody was shown it",
+                        "{} at offset {offset}: a commit is not complete, as while it is written or after a crash: nobody was shown it",
                         source.log.path().join(log_file_name(file_number)).display()
                     ));
                 }

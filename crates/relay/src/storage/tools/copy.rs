@@ -1,8 +1,8 @@
 //! Reads everything that was committed when it began, in the order in which it may be folded: by row, then from the log. Stops at damage.
 //!
 //! Works beside a server that folds and uses log files again: a row that is new has a higher id than all before it, so what was folded
-//! meanwhile is found behind the last row. What was committed later is left out, so that the copy is what a crash at the beginning would have
-//! left. Holds one segment or record, and a number for each room. Next: `salvage.rs`.
+//! meanwhile is found behind the last row. What was committed later is left out, so that the copy is what a crash at the beginning would
+//! have left. Holds one segment or record, and a number for each room. Next: `salvage.rs`.
 
 use super::{
     progress::{Progress, Watch},

@@ -1,8 +1,8 @@
-//! What the commands do with a data folder: read a room, check everything, copy it, save what is intact. All but repair work beside a running
-//! server.
+//! What the commands do with a data folder: read a room, check everything, copy it, save what is intact. All but repair work beside a
+//! running server.
 //!
-//! Knows nothing of the command line. Reading is one thing: rows of the history, then the log behind `folded`; writing is one thing as well:
-//! messages go through the fold that writes them live, into a new folder.
+//! Knows nothing of the command line. Reading is one thing: rows of the history, then the log behind `folded`; writing is one thing as
+//! well: messages go through the fold that writes them live, into a new folder.
 //!
 //! ```text
 //! room_reader -> export            the messages of a room

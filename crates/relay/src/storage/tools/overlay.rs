@@ -1,5 +1,5 @@
-//! A disk that is read, with writes that stay in memory: so a change of history.db that was cut off can be taken back for a look at it, while
-//! the folder is left as it was found.
+//! A disk that is read, with writes that stay in memory: so a change of history.db that was cut off can be taken back for a look at it,
+//! while the folder is left as it was found.
 //!
 //! Holds the pages that were written, which a transaction bounds. Locks for reading are taken on the disk below; those for writing are not
 //! needed, because nothing is written there. Next: `source.rs`.

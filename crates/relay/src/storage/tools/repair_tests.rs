@@ -208,7 +208,7 @@ fn a_copy_made_while_the_server_goes_on_is_what_was_committed_when_it_began() {
             1 => world.commit(["lounge"], 1 + random.below(5) as u32, 3000),
             2 => world.commit(["yard"], 1, 30_000),
             3 => world.fold(),
-            _ => (0..random.below(4)).for_each(|_| drop(world.step())),
+            _ => (0..random.below(4)).for_each(|_| _ = world.step()),
         };
         (0..random.below(40)).for_each(|_| step(&mut world, &mut random));
         let mut copy = Copy::begin(world.source()).expect("it is right");
@@ -243,7 +243,7 @@ fn a_copy_beside_retention_has_no_gaps_and_all_that_is_kept() {
         let said = world.said.clone();
         let new = fill(|target| {
             loop {
-                (0..random.below(8)).for_each(|_| drop(world.step()));
+                (0..random.below(8)).for_each(|_| _ = world.step());
                 match copy.next(&mut |_| {}).expect("it is right") {
                     Some(Copied::Messages(segment)) => target.add(segment).expect("the disk works"),
                     Some(Copied::Forget(room)) => {

@@ -143,7 +143,8 @@ fn segments_that_contradict_each_other_are_found() {
     let world = world();
     // The second segment of the lounge, again with another row: the same messages twice.
     let again = "INSERT INTO segment (room, first_number, first_sequence, first_ordinal, last_sequence, last_ordinal, first_ms, last_ms, \
-                 message_count, checksum, runs, lines) SELECT room, first_number, first_sequence, first_ordinal + 1, last_sequence, last_ordinal, \
+                 message_count, checksum, runs, lines) SELECT room, first_number, first_sequence, first_ordinal + 1, last_sequence, \
+                 last_ordinal, \
                  first_ms, last_ms, message_count, checksum, runs, lines FROM segment WHERE room = 'lounge' LIMIT 1 OFFSET 1";
     check_found(&with_statement(&world, again), &["columns do not fit"]);
 
