@@ -59,7 +59,7 @@ pub use open::{Opened, open};
 pub use tools::{
     Finding, Losses, Progress, Repair, Report, Watch, back_up, export_room, print_history, repair_folder, verify_folder,
 };
-pub use log::{Log, PrepareError, Preparer, Record, Recovered, StoredSection};
+pub use log::{Log, Preparer, Record, Recovered, StoredSection};
 pub use position::MessageId;
 
 pub(crate) use limits::FOLD_WINDOW_BYTES;

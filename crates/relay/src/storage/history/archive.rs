@@ -160,12 +160,10 @@ impl Archive for HistoryArchive {
         if self.files.is_due() {
             match self.files.prepare_step() {
                 Ok(()) => return Ok(self.worked(0, Next::Now)),
-                Err(error) => match error.cause() {
-                    failed @ StorageError::Failed(_) => return Err(ArchiveError::Failed(failed.to_string())),
-                    // Out of descriptors or the like: the commit that needs the file meets it too, if it lasts.
-                    StorageError::Refused(_) => files_are_refused = Some(Ok(self.worked(0, Next::In(REFUSED_RETRY)))),
-                    StorageError::Full { folder } => files_are_refused = Some(Err(ArchiveError::Full { folder: folder.clone() })),
-                },
+                Err(failed @ StorageError::Failed(_)) => return Err(ArchiveError::Failed(failed.to_string())),
+                // Out of descriptors or the like: the commit that needs the file meets it too, if it lasts.
+                Err(StorageError::Refused(_)) => files_are_refused = Some(Ok(self.worked(0, Next::In(REFUSED_RETRY)))),
+                Err(StorageError::Full { folder }) => files_are_refused = Some(Err(ArchiveError::Full { folder })),
             }
         }
         if !self.is_writing && (!self.window.is_empty() || self.reader.position().sequence < committed) {

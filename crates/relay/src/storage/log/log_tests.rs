@@ -200,8 +200,8 @@ fn a_write_or_sync_that_fails_while_a_file_is_prepared_fails_the_commit_that_nee
         log.commit(&batch("a", 2)).expect("the disk works");
         disk.fail_at(disk.trace().len() + call, Fault::IoError);
         for _ in 0..2 {
-            let error = log.preparer().prepare().expect_err("the disk failed").to_string();
-            assert!(error.contains("messages are still stored in the current file, but not beyond its end"), "{error}");
+            let error = log.preparer().prepare().expect_err("the disk failed");
+            assert!(matches!(error, StorageError::Failed(_)), "{error}");
         }
         log.commit(&batch("b", 2)).expect("the current file has room");
         let earlier = disk.trace().len();
@@ -223,7 +223,6 @@ fn what_is_refused_before_anything_is_written_is_tried_again() {
         refuse(&disk);
         let error = log.preparer().prepare().expect_err("it is refused").to_string();
         assert!(error.starts_with(&format!("{expected} failed: ")), "{error}");
-        assert!(error.contains("messages are still stored in the current file, and the next one is tried again"), "{error}");
         disk.set_free_bytes(u64::MAX);
         log.commit(&batch("b", 2)).expect("the current file has room");
 

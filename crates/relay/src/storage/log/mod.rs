@@ -25,7 +25,7 @@ use record::Link;
 use relay_core::Batch;
 use std::{collections::VecDeque, io, sync::Arc};
 
-pub use prepare::{PrepareError, Preparer};
+pub use prepare::Preparer;
 pub use record::{Record, StoredSection};
 pub(crate) use log_end::unfinished_commits;
 pub(crate) use file_names::file_name as log_file_name;

@@ -21,8 +21,7 @@ use crate::storage::{
 };
 use std::{
     collections::VecDeque,
-    error::Error,
-    fmt, io,
+    io,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -55,7 +54,7 @@ impl Preparer {
     /// # Errors
     ///
     /// As [`prepare_step`](Preparer::prepare_step).
-    pub fn prepare(&self) -> Result<(), PrepareError> {
+    pub fn prepare(&self) -> Result<(), StorageError> {
         while self.is_due() {
             self.prepare_step()?;
         }
@@ -68,8 +67,8 @@ impl Preparer {
     ///
     /// The disk is full or refuses: messages are still stored in the current file. To be called again later, which tries again unless a
     /// write or a sync failed.
-    pub fn prepare_step(&self) -> Result<(), PrepareError> {
-        self.files.prepare_step().map_err(PrepareError)
+    pub fn prepare_step(&self) -> Result<(), StorageError> {
+        self.files.prepare_step()
     }
 
     /// Files below this number may be used again: all that they hold is in the history, durably, and so is that it is. Removes those of
@@ -82,41 +81,6 @@ impl Preparer {
     #[must_use]
     pub fn recycled_count(&self) -> u64 {
         self.files.recycled_count.load(Ordering::Relaxed)
-    }
-}
-
-/// Why the next log file is not there. The commit that needs it meets the same error, if it still stands then.
-#[derive(Debug)]
-pub struct PrepareError(StorageError);
-
-impl PrepareError {
-    /// What kind of failure it is.
-    pub(crate) fn cause(&self) -> &StorageError {
-        &self.0
-    }
-}
-
-impl fmt::Display for PrepareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            StorageError::Full { folder } => write!(f, "too little disk is free for {}", folder.display())?,
-            StorageError::Refused(Failure { action, path, source, .. }) => write!(f, "{action} {} failed: {source}", path.display())?,
-            StorageError::Failed(Failure { action, path, source, .. }) => {
-                return write!(
-                    f,
-                    "{action} {} failed: {source}; messages are still stored in the current file, but not beyond its end: look for the \
-                     cause (`dmesg`), then start relay again",
-                    path.display()
-                );
-            }
-        }
-        f.write_str("; messages are still stored in the current file, and the next one is tried again: it is needed when that file is full")
-    }
-}
-
-impl Error for PrepareError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
     }
 }
 
