@@ -95,8 +95,14 @@ pub(crate) const GATHER_STEP_BYTES: u64 = 4 << 20;
 /// How many segments a step of retention deletes or rewrites: some milliseconds, as one transaction of folding.
 pub(crate) const RETENTION_STEP_SEGMENTS: u32 = 32;
 
-/// When folding is tried again after another program kept history.db locked.
-pub(crate) const BUSY_RETRY: Duration = Duration::from_millis(50);
+/// How long the archive worker waits for another program that has history.db locked: rooms to be loaded wait with it.
+pub(crate) const ARCHIVE_BUSY: Duration = Duration::from_millis(20);
+
+/// When folding is tried again after that. What waits is in the log, so there is time.
+pub(crate) const BUSY_RETRY: Duration = Duration::from_millis(250);
+
+/// How often a start tries: ten seconds in all.
+pub(crate) const BUSY_TRIES_AT_START: u32 = 500;
 
 /// When a log file is tried to be made again after the system refused a call that writes nothing.
 pub(crate) const REFUSED_RETRY: Duration = Duration::from_secs(1);

@@ -5,12 +5,12 @@
 //! what was folded before costs nothing. Next: `tools/mod.rs`, what people do with a folder.
 
 use super::{
-    contract::{Archive, ArchiveError},
+    contract::{Archive, ArchiveError, Next},
     disk::{Access, OsDisk},
     error::{OpenError, open_error},
     folder::{Folder, HISTORY, log_dir},
     history::{self, ConnectError, Database, DatabaseError, Disks, HistoryArchive, HistoryConnection, Retention},
-    limits::FILE_BYTES,
+    limits::{ARCHIVE_BUSY, BUSY_TRIES_AT_START, FILE_BYTES},
     log::{self, Log, Recovered},
     position::LogPosition,
     wall_clock,
@@ -67,8 +67,9 @@ pub(crate) fn open_on(
     let (log, recovered) = Log::open_on(disks.log.clone(), file_bytes, folded, unix_ms)?;
     let sequence = log.committed();
     let reader = log.reader(folded);
+    database.be_busy_for(ARCHIVE_BUSY).map_err(in_history)?;
     let mut archive = HistoryArchive::new(database, failure.clone(), reader, log.preparer(), retention, disks.clone(), unix_ms);
-    fold_all(&mut archive, sequence, recovered.record_bytes, progress).map_err(|error| cannot_write(&disks, error.to_string()))?;
+    fold_all(&mut archive, sequence, recovered.record_bytes, progress).map_err(|error| cannot_fold(&disks, error))?;
     Ok(Opened { log, archive, recovered, sequence })
 }
 
@@ -104,10 +105,25 @@ fn cannot_write(disks: &Disks, text: String) -> OpenError {
     OpenError::Io { action: "opening", path: disks.data.path().join(HISTORY), source: io::Error::other(text) }
 }
 
+fn cannot_fold(disks: &Disks, error: ArchiveError) -> OpenError {
+    match error {
+        ArchiveError::Full { .. } => {
+            let way_out = "too little disk is free for what the log still has: nothing is lost; free some space, then start again";
+            cannot_write(disks, way_out.to_owned())
+        }
+        ArchiveError::Failed(text) => cannot_write(disks, text),
+    }
+}
+
 fn fold_all(archive: &mut HistoryArchive, sequence: u64, log_bytes: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<(), ArchiveError> {
-    let mut folded_bytes = 0;
+    let (mut folded_bytes, mut busy_count) = (0, 0);
     while archive.folded() < sequence {
         let worked = archive.work(sequence)?;
+        // Only somebody who reads makes it wait; each try has waited already.
+        busy_count = if worked.next == Next::Now { 0 } else { busy_count + 1 };
+        if busy_count > BUSY_TRIES_AT_START {
+            return Err(ArchiveError::Failed("another program keeps it locked: stop that one, then start again".to_owned()));
+        }
         folded_bytes += worked.log_bytes;
         progress(folded_bytes, log_bytes);
     }

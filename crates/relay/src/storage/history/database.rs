@@ -24,7 +24,7 @@ use rusqlite::{
     ffi, params,
     types::{ToSqlOutput, ValueRef},
 };
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
 /// history.db, with its tables.
 pub(crate) struct Database {
@@ -120,6 +120,11 @@ impl Database {
     /// For what is asked of the file as a whole: integrity checks, and settings.
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// How long to wait for another program that has the file locked before saying [`Busy`](DatabaseError::Busy).
+    pub(crate) fn be_busy_for(&self, time: Duration) -> Result<(), DatabaseError> {
+        Ok(self.connection.busy_timeout(time)?)
     }
 
     /// Up to where the log is in here.
