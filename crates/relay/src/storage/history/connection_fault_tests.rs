@@ -308,6 +308,31 @@ fn a_changed_byte_of_a_journal_that_is_not_needed_does_no_harm_or_is_found() {
 }
 
 #[test]
+fn pages_that_are_taken_and_given_back_at_once_stay_zeros_and_are_in_order() {
+    let disk = MemoryDisk::default();
+    let connection = Run { disk: disk.clone(), ..Run::new(0) }.open().unwrap();
+    connection.execute_batch("BEGIN; INSERT INTO t VALUES (1, hex(zeroblob(20000))); DELETE FROM t; COMMIT").unwrap();
+    let content = disk.content(NAME);
+    let pages = content.chunks(PAGE_BYTES).zip(1..).map(|(page, number)| (<&Page>::try_from(page).unwrap(), number));
+    assert!(pages.clone().any(|(page, number)| page_seal::check(page, number).is_err()));
+    assert!(pages.clone().all(|(page, number)| page_seal::check_unasked(page, number).is_ok()));
+}
+
+#[test]
+fn a_page_that_is_needed_and_became_zeros_is_found() {
+    let (disk, _) = filled();
+    let content = disk.content(NAME);
+    for page in 0..content.len() / PAGE_BYTES {
+        let emptied = disk.copy();
+        let mut content = content.clone();
+        content[page * PAGE_BYTES..][..PAGE_BYTES].fill(0);
+        emptied.put(NAME, content);
+        let error = read(&emptied, Access::ReadWrite).expect_err(&format!("page {}", page + 1));
+        assert!(error.to_string().contains(&format!("page {} (offset", page + 1)), "{error}");
+    }
+}
+
+#[test]
 fn a_page_in_the_place_of_another_is_found() {
     let (disk, _) = filled();
     let mut content = disk.content(NAME);

@@ -21,7 +21,7 @@ mod retention;
 mod archive;
 
 pub(crate) use connection::{ConnectError, HistoryConnection, open as open_connection};
-pub(crate) use page_seal::{PAGE_BYTES, check as check_page};
+pub(crate) use page_seal::{PAGE_BYTES, check_unasked as check_page};
 pub(crate) use reported_file::LastFailure;
 pub use archive::HistoryArchive;
 pub use retention::Retention;
