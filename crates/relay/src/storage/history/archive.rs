@@ -39,6 +39,8 @@ pub struct HistoryArchive {
     /// The lines that the window had when it was full.
     window_line_bytes: usize,
     is_writing: bool,
+    /// A window was written since the rules were last looked at.
+    is_retaining: bool,
     folded: u64,
     retaining: Retaining,
     unix_ms: fn() -> u64,
@@ -68,6 +70,7 @@ impl HistoryArchive {
             told_log_bytes: 0,
             window_line_bytes: 0,
             is_writing: false,
+            is_retaining: false,
             retaining: Retaining::new(retention, disks),
             unix_ms,
             data_dir,
@@ -111,6 +114,7 @@ impl HistoryArchive {
             }
             self.retaining.history_grew();
             self.is_writing = false;
+            self.is_retaining = true;
             let rest = std::mem::take(&mut self.window_log_bytes) - std::mem::take(&mut self.told_log_bytes);
             return Ok(rest);
         }
@@ -166,20 +170,29 @@ impl Archive for HistoryArchive {
                 Err(StorageError::Full { folder }) => files_are_refused = Some(Err(ArchiveError::Full { folder })),
             }
         }
-        if !self.is_writing && (!self.window.is_empty() || self.reader.position().sequence < committed) {
-            self.gather(committed)?;
-            return Ok(self.worked(0, Next::Now));
-        }
         if self.is_writing {
             return match self.write() {
                 Ok(log_bytes) => Ok(self.worked(log_bytes, Next::Now)),
                 Err(error) => self.busy_or_failed(error),
             };
         }
-        match self.retaining.step(&self.database, (self.unix_ms)()) {
-            Ok(Some(next)) => return Ok(self.worked(0, next)),
-            Ok(None) => {}
-            Err(error) => return self.busy_or_failed(error),
+        let has_more = self.reader.position().sequence < committed || !self.window.is_empty();
+        // Between two windows, or it would wait for ever behind a flood.
+        if self.is_retaining || !has_more {
+            match self.retaining.step(&self.database, (self.unix_ms)()) {
+                Ok(Some(Next::Now)) => return Ok(self.worked(0, Next::Now)),
+                Ok(next) => {
+                    self.is_retaining = false;
+                    if let (Some(next), false) = (next, has_more) {
+                        return Ok(self.worked(0, next));
+                    }
+                }
+                Err(error) => return self.busy_or_failed(error),
+            }
+        }
+        if has_more {
+            self.gather(committed)?;
+            return Ok(self.worked(0, Next::Now));
         }
         files_are_refused.unwrap_or(Ok(self.worked(0, Next::WhenCommitted)))
     }

@@ -216,3 +216,25 @@ fn one_step_deletes_a_bounded_number_of_segments() {
     }
     assert!(steps > 5, "{steps}");
 }
+
+#[test]
+fn the_rules_are_kept_also_when_there_is_always_more_to_fold() {
+    const BUDGET_BYTES: u64 = 4 << 20;
+    let rules = Retention { disk_budget_bytes: Some(BUDGET_BYTES), ..Retention::default() };
+    let mut world = World::new(rules);
+    let mut folded_count = 0;
+    for number in 0.. {
+        world.say("hall", 1000 * number..1000 * (number + 1), 100);
+        // A commit for each step: the archive never sees the end of the log.
+        let before = world.archive.folded();
+        let worked = world.archive.work(world.committed).expect("the disk works");
+        assert_eq!(worked.next, Next::Now);
+        folded_count += u32::from(worked.folded > before);
+        if folded_count == 3 {
+            break;
+        }
+    }
+    let bytes = world.disk.content(HISTORY).len() as u64;
+    let window_bytes = crate::storage::FOLD_WINDOW_BYTES as u64;
+    assert!(bytes < BUDGET_BYTES + 2 * window_bytes, "{bytes} bytes, though three windows were folded");
+}
