@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use memchr::memchr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::LIMIT;
 
@@ -98,6 +99,13 @@ impl Client {
             }
             self.read()?;
         }
+    }
+
+    /// Whether something was said, or the end has come.
+    pub(crate) fn can_read(&self) -> bool {
+        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
+        let count = poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("it is a socket");
+        count > 0 || !self.unread.is_empty()
     }
 
     /// Reads once.

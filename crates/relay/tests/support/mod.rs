@@ -1,11 +1,13 @@
 //! What the end-to-end tests share: a real server, clients, and what the system says of processes and sockets.
 //!
 //! Tests wait for events (a line, an end, an exit) under one limit that only a defect reaches. Files: `server.rs` and `client.rs` for the
-//! real program, `strace.rs` and `system.rs` for what the kernel says of it, `world.rs` for a server inside the test with virtual time.
+//! real program, `strace.rs` and `system.rs` for what the kernel says of it, `folding.rs` for what its files say of a fold, and `world.rs`
+//! for a server inside the test with virtual time.
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 pub(crate) mod client;
+pub(crate) mod folding;
 pub(crate) mod server;
 pub(crate) mod strace;
 pub(crate) mod system;
@@ -23,16 +25,23 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// A folder for a server's data, which goes away at the end of the test.
 pub(crate) struct Data {
     folder: TempDir,
+    data_dir: PathBuf,
 }
 
 impl Data {
     pub(crate) fn new() -> Data {
-        Data { folder: tempfile::tempdir().expect("the temporary folder is writable") }
+        let folder = tempfile::tempdir().expect("the temporary folder is writable");
+        Data { data_dir: folder.path().join("relay-data"), folder }
+    }
+
+    /// Data elsewhere, as on a disk of its own. It does not go away.
+    pub(crate) fn at(data_dir: PathBuf) -> Data {
+        Data { data_dir, ..Data::new() }
     }
 
     /// The data folder. The server makes it.
     pub(crate) fn path(&self) -> PathBuf {
-        self.beside("relay-data")
+        self.data_dir.clone()
     }
 
     /// A file or folder of the test's own.

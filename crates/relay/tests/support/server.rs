@@ -24,6 +24,13 @@ pub(crate) struct Server {
     pub(crate) greeting: String,
 }
 
+/// A server that may not listen yet: it opens its data, and moves what stands in the log to the history.
+pub(crate) struct Starting {
+    program: Child,
+    output: Client,
+    log: PathBuf,
+}
+
 /// How a program has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -44,12 +51,7 @@ impl Server {
     /// The same under another program, whose arguments these are.
     #[track_caller]
     pub(crate) fn start_under(wrapper: &[&str], data: &Data, options: &[&str]) -> Server {
-        let data_dir = data.path();
-        let data_dir = data_dir.to_str().expect("the path is text");
-        let http: &[&str] = if options.contains(&"--http") { &[] } else { &["--http", "off"] };
-        let arguments = [&["serve", "--listen", "127.0.0.1:0", "--data", data_dir], http, options].concat();
-        let log = data.beside("log.txt");
-        let (program, mut output) = spawn(wrapper, &arguments, &log);
+        let Starting { program, mut output, log } = Starting::begin_under(wrapper, data, options);
         let Ok(greeting) = output.line() else { panic!("it did not start: {}", fs::read_to_string(log).unwrap_or_default()) };
         let address = greeting.split(" listens on ").nth(1).and_then(|rest| rest.split(',').next());
         let address = address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("no address in `{greeting}`"));
@@ -100,6 +102,18 @@ impl Server {
         wait_until(&format!("`{text}` in the log"), || self.log().contains(text));
     }
 
+    /// A number that it has counted, as an operator asks for it.
+    #[track_caller]
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        let answers = |log: &str| log.matches("\nrelay_log_lines_lost_total").count();
+        let before = answers(&self.log());
+        self.signal(Signal::USR1);
+        wait_until("an answer to SIGUSR1", || answers(&self.log()) > before && self.log().ends_with('\n'));
+        let log = self.log();
+        let value = log.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {name} in\n{log}"))
+    }
+
     /// Waits until it has ended by itself.
     #[track_caller]
     pub(crate) fn ended(mut self) -> Ended {
@@ -119,6 +133,34 @@ impl Server {
     pub(crate) fn kill(self) {
         self.signal(Signal::KILL);
         drop(self.ended());
+    }
+}
+
+impl Starting {
+    /// Starts a server, and waits for nothing.
+    pub(crate) fn begin(data: &Data, options: &[&str]) -> Starting {
+        Starting::begin_under(&[], data, options)
+    }
+
+    fn begin_under(wrapper: &[&str], data: &Data, options: &[&str]) -> Starting {
+        let data_dir = data.path();
+        let data_dir = data_dir.to_str().expect("the path is text");
+        let http: &[&str] = if options.contains(&"--http") { &[] } else { &["--http", "off"] };
+        let arguments = [&["serve", "--listen", "127.0.0.1:0", "--data", data_dir], http, options].concat();
+        let log = data.beside("log.txt");
+        let (program, output) = spawn(wrapper, &arguments, &log);
+        Starting { program, output, log }
+    }
+
+    /// Whether it has come so far that it listens; or has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.output.can_read()
+    }
+
+    /// Kills it as the kernel would.
+    pub(crate) fn kill(mut self) {
+        self.program.kill().expect("it is our child");
+        drop(ended(&mut self.program, &mut self.output));
     }
 }
 
