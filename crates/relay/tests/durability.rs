@@ -229,13 +229,13 @@ fn talk_until_killed(server: Server, data: &Data, round: usize, kill: Kill, rand
         looks: random.below(LOOKS_MAX),
         counter: RefCell::default(),
         server: Cell::new(Some(server)),
+        data: Data::at(data.path()),
     });
     let seen = miniloop::run(async {
         let mut tasks = Vec::new();
         for ((_, name), stream) in members.iter().zip(streams) {
             let stream = TcpStream::from_std(stream).expect("there are descriptors left");
-            let data = Data::at(data.path());
-            tasks.push(miniloop::spawn(talk(stream, name, round, kill, data, killing.clone())));
+            tasks.push(miniloop::spawn(talk(stream, name, round, kill, killing.clone())));
         }
         let mut seen = Vec::new();
         for task in tasks {
@@ -255,20 +255,21 @@ struct Killing {
     looks: u64,
     counter: RefCell<TransactionCounter>,
     server: Cell<Option<Server>>,
+    data: Data,
 }
 
 impl Killing {
-    fn saw(&self, messages: u64, data: &Data) {
+    fn saw(&self, messages: u64) {
         self.left.set(self.left.get().saturating_sub(messages));
         let mut counter = self.counter.borrow_mut();
         if self.transactions != u64::MAX {
-            counter.look(data);
+            counter.look(&self.data);
         }
         if (self.left.get() == 0 || counter.count >= self.transactions)
             && let Some(server) = self.server.take()
         {
             for _ in 0..self.looks {
-                counter.look(data);
+                counter.look(&self.data);
             }
             server.kill();
         }
@@ -276,7 +277,7 @@ impl Killing {
 }
 
 /// Talks, if it is a sender, until the server is gone. Returns the lines that arrived, to the last whole one.
-async fn talk(stream: TcpStream, name: &str, round: usize, kill: Kill, data: Data, killing: Rc<Killing>) -> Vec<String> {
+async fn talk(stream: TcpStream, name: &str, round: usize, kill: Kill, killing: Rc<Killing>) -> Vec<String> {
     let (mut seen, mut unread, mut buffer) = (Vec::new(), Vec::new(), vec![0; 64 * 1024]);
     let mut number = 0;
     let mut room_for = if SENDERS.contains(&name) { WINDOW } else { 0 };
@@ -299,7 +300,7 @@ async fn talk(stream: TcpStream, name: &str, round: usize, kill: Kill, data: Dat
         if SENDERS.contains(&name) {
             room_for = seen[before..].iter().filter(|line| line.starts_with(&format!("MESSAGE {name} "))).count();
         }
-        killing.saw((seen.len() - before) as u64, &data);
+        killing.saw((seen.len() - before) as u64);
     }
     seen
 }
