@@ -42,6 +42,6 @@ fn a_backup_beside_a_running_server_serves_what_was_said() {
     server.stop();
 
     let full = relay(&data, &["backup", copy.path().to_str().unwrap(), "--data", folder.to_str().unwrap()]);
-    assert!(full.code == Some(1) && full.log.contains("not empty"), "{}", full.log);
+    assert!(full.code == Some(1) && full.log.contains("is there already"), "{}", full.log);
     assert_eq!(stored(&copy, "lounge"), said, "it is as it was");
 }

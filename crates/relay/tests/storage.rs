@@ -212,7 +212,7 @@ fn only_regular_files_are_log_files() {
 fn history_needs_a_log() {
     let (_parent, data_dir) = new_data_dir();
     let error = print_history(&data_dir, "lounge", &mut Vec::new()).expect_err("there is nothing");
-    assert!(matches!(error, HistoryError::NoLog { .. }), "{error}");
+    assert!(matches!(error, HistoryError::Stored(OpenError::NoData { .. })), "{error}");
     assert!(!data_dir.exists(), "looking makes nothing");
     drop(open(&data_dir).expect("a new folder opens"));
     let error = print_history(&data_dir, "lounge", &mut Vec::new()).expect_err("the log is empty");

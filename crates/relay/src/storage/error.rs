@@ -1,6 +1,6 @@
 //! What can go wrong for people at the command line: opening the data folder, and printing a history.
 //!
-//! Each message names the file, the offset where there is one, and the way out. Next: `record.rs`.
+//! Each message names the file, the offset where there is one, and the way out. Next: `disk.rs`.
 
 use std::{
     error::Error,
@@ -90,16 +90,11 @@ pub enum OpenError {
     },
 }
 
-/// Why a room's stored log could not be printed to its end.
+/// Why a room's messages could not be printed to their end.
 #[derive(Debug)]
 pub enum HistoryError {
-    /// There is no log in the data folder.
-    NoLog {
-        /// Where it would be.
-        path: PathBuf,
-    },
-    /// The log cannot be read, or not beyond some place: what was printed until then is right.
-    Log(OpenError),
+    /// There is no data, or it cannot be read, or not beyond some place: what was printed until then is right.
+    Stored(OpenError),
     /// No message was ever stored in a room of that name.
     RoomNotFound {
         /// The room that was asked for.
@@ -177,10 +172,7 @@ impl fmt::Display for OpenError {
 impl fmt::Display for HistoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HistoryError::NoLog { path } => {
-                write!(f, "there is no log in {}: `--data DIR` says where relay keeps its data", path.display())
-            }
-            HistoryError::Log(error) => error.fmt(f),
+            HistoryError::Stored(error) => error.fmt(f),
             HistoryError::RoomNotFound { room } => {
                 write!(
                     f,
@@ -204,8 +196,8 @@ impl Error for OpenError {
 impl Error for HistoryError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            HistoryError::Log(error) => error.source(),
-            HistoryError::NoLog { .. } | HistoryError::RoomNotFound { .. } => None,
+            HistoryError::Stored(error) => error.source(),
+            HistoryError::RoomNotFound { .. } => None,
             HistoryError::Output(error) => Some(error),
         }
     }
@@ -213,7 +205,7 @@ impl Error for HistoryError {
 
 impl From<OpenError> for HistoryError {
     fn from(error: OpenError) -> HistoryError {
-        HistoryError::Log(error)
+        HistoryError::Stored(error)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The data folder: made private, checked, and locked against a second server. Somebody else's folder is left as it is.
 //!
-//! Knows nothing of what is in the log. Costs a handful of system calls at start. Next: `file_names.rs`.
+//! Knows nothing of what is in the log. Costs a handful of system calls at start. Next: `log/record.rs`.
 
 use super::error::{OpenError, open_error};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -47,18 +47,16 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// All for which [`Folder::open`] would refuse a data folder that is there, but for a server that uses it.
+/// All for which [`Folder::open`] would refuse a data folder that is there, but for a server that uses it. What is missing is made by it.
 ///
 /// # Errors
 ///
-/// There is none, or the operating system refuses.
+/// Something else stands there, or the operating system refuses.
 pub(crate) fn refusals(data_dir: &Path) -> Result<Vec<OpenError>, OpenError> {
     let mut refusals = Vec::new();
     for (path, ours) in [(data_dir.to_owned(), check_ours as fn(&Path) -> _), (log_dir(data_dir), |_: &Path| Ok(()))] {
         match check_private(&path, ours) {
-            Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(OpenError::NoData { path: data_dir.to_owned() });
-            }
+            Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(error @ (OpenError::Io { .. } | OpenError::NotAFolder { .. })) => return Err(error),
             Err(refusal) => refusals.push(refusal),
             Ok(()) => {}

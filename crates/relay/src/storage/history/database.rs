@@ -56,6 +56,14 @@ pub(crate) struct Summary {
     pub(crate) line_bytes: u64,
 }
 
+/// What the index by room says of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) row: i64,
+    pub(crate) room: String,
+    pub(crate) first_id: MessageId,
+}
+
 /// Why the history could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DatabaseError {
@@ -68,6 +76,8 @@ pub(crate) enum DatabaseError {
         /// The row or page, and what is wrong with it.
         what: String,
     },
+    /// It has no tables yet: the start that made the file was cut off, or is just making them.
+    Empty,
     /// It is no history, or none that this relay understands: what it is instead.
     Refused(String),
     /// The disk or SQLite failed: what was said.
@@ -92,7 +102,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// [`DatabaseError::Refused`] as above, and for an empty file.
+    /// [`DatabaseError::Refused`] as above; [`DatabaseError::Empty`].
     pub(crate) fn check(connection: Connection) -> Result<Database, DatabaseError> {
         if rusqlite::version_number() < SQLITE_VERSION_MIN {
             let found = rusqlite::version();
@@ -111,13 +121,13 @@ impl Database {
                     "its format is {newer}, and this relay knows {USER_VERSION}: start a newer relay"
                 )));
             }
-            (0, 0) if database.schema()?.is_empty() => return Err(DatabaseError::Refused("it is empty".to_owned())),
-            _ => return Err(DatabaseError::Refused("it is a database of another program".to_owned())),
+            (0, 0) if database.schema()?.is_empty() => return Err(DatabaseError::Empty),
+            _ => return Err(DatabaseError::Refused("it is a database of another program: move it elsewhere".to_owned())),
         }
         if database.schema()? != SCHEMA { Err(damaged("its tables are not those of a history")) } else { Ok(database) }
     }
 
-    /// For what is asked of the file as a whole: integrity checks, and settings.
+    #[cfg(test)]
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -201,6 +211,59 @@ impl Database {
     pub(crate) fn row_after(&self, row: i64) -> Result<Option<i64>, DatabaseError> {
         let mut statement = self.connection.prepare_cached("SELECT id FROM segment WHERE id > ?1 ORDER BY id LIMIT 1")?;
         Ok(statement.query_row([row], |row| row.get(0)).optional()?)
+    }
+
+    /// The highest row, or the highest that there ever was when that cannot be read.
+    pub(crate) fn last_row(&self) -> Result<i64, DatabaseError> {
+        let ask = |sql| self.connection.query_row(sql, [], |row| row.get(0));
+        let last = ask("SELECT coalesce(max(id), 0) FROM segment");
+        Ok(last.or_else(|_| ask("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'segment'"))?)
+    }
+
+    /// How many segments there are. Reads an index, and no segment.
+    pub(crate) fn segment_count(&self) -> Result<u64, DatabaseError> {
+        Ok(self.connection.query_row("SELECT count(*) FROM segment", [], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    }
+
+    /// The entry of the index by room that follows this one, in the order of rooms and ids. Reads nothing else, so it answers though the
+    /// row cannot be read.
+    pub(crate) fn entry_after(&self, entry: Option<&Entry>) -> Result<Option<Entry>, DatabaseError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id, room, first_sequence, first_ordinal FROM segment INDEXED BY segment_of_room \
+             WHERE (room, first_sequence, first_ordinal) > (?1, ?2, ?3) ORDER BY room, first_sequence, first_ordinal LIMIT 1",
+        )?;
+        // No room has an empty name.
+        let (room, id) = entry.map_or(("", MessageId { sequence: 0, ordinal: 0 }), |entry| (&entry.room, entry.first_id));
+        let mut rows = statement.query(params![room, column(id.sequence), id.ordinal])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let first_id = MessageId { sequence: number(row, 2)?, ordinal: number(row, 3)? };
+        Ok(Some(Entry { row: row.get(0)?, room: row.get(1)?, first_id }))
+    }
+
+    /// What SQLite finds wrong with its trees, and where indexes and tables disagree, at most `limit` sentences. Reads the whole file in
+    /// one transaction, so nobody can write meanwhile; `None` if [`give_way_to`](Database::give_way_to) ended it.
+    pub(crate) fn check_trees(&self, limit: usize) -> Result<Option<Vec<String>>, DatabaseError> {
+        let mut statement = self.connection.prepare(&format!("PRAGMA integrity_check({limit})"))?;
+        match statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(None),
+            answers => Ok(Some(answers?.into_iter().filter(|answer| answer != "ok").collect())),
+        }
+    }
+
+    /// Ends what is asked as soon as `is_wanted`, which is called about every 20 microseconds while something is; `None`: nothing ends it.
+    pub(crate) fn give_way_to(&mut self, is_wanted: Option<impl FnMut() -> bool + Send + 'static>) -> Result<(), DatabaseError> {
+        Ok(self.connection.progress_handler(STEPS_BETWEEN_LOOKS, is_wanted)?)
+    }
+
+    /// Calls `look` while nobody can write: what it sees is of one moment.
+    pub(crate) fn reading<T>(&self, look: impl FnOnce() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+        self.connection.execute_batch("BEGIN")?;
+        // The first read of a transaction takes the lock.
+        let seen = self.pragma("schema_version").and_then(|_| look());
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        seen
     }
 
     /// The room that follows this name, in the order of their bytes. One look-up, however many segments a room has.
@@ -378,6 +441,7 @@ impl fmt::Display for DatabaseError {
         match self {
             DatabaseError::Full => f.write_str("too little disk is free"),
             DatabaseError::Busy => f.write_str("another program has it locked for too long"),
+            DatabaseError::Empty => f.write_str("it is empty"),
             DatabaseError::Damaged { what } | DatabaseError::Refused(what) | DatabaseError::Io(what) => f.write_str(what),
         }
     }
@@ -492,6 +556,9 @@ const USER_VERSION: i64 = 1;
 
 /// Older ones corrupt a database in rare cases.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
+
+/// Steps of SQLite, of less than a microsecond each unless it waits for the disk.
+const STEPS_BETWEEN_LOOKS: i32 = 100;
 
 /// What is short stands before what is long, which SQLite keeps on pages of its own: searching does not read those.
 const SCHEMA: [&str; 4] = [

@@ -223,7 +223,7 @@ fn only_a_history_is_opened() {
     let damaged = check_file(&path, "PRAGMA user_version = 1; DROP INDEX segment_of_time");
     assert_eq!(refused(damaged), Some("its tables are not those of a history".to_owned()));
     let other = check_file(&folder.path().join("other.db"), "CREATE TABLE segment (id)");
-    assert_eq!(refused(other), Some("it is a database of another program".to_owned()));
+    assert_eq!(refused(other), Some("it is a database of another program: move it elsewhere".to_owned()));
     std::fs::write(folder.path().join("text"), [b'x'; 5000]).expect("it is written");
     let text = Database::create_or_check(Connection::open(folder.path().join("text")).expect("it opens"));
     assert!(matches!(text.err(), Some(DatabaseError::Damaged { .. })));

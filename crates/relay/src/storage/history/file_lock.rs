@@ -83,8 +83,13 @@ impl FileLock {
 
     /// Whether this or another file is reserved.
     pub(super) fn is_reserved(&self, file: &dyn DiskFile) -> io::Result<bool> {
-        if self.held > Lock::Shared { Ok(true) } else { file.is_locked(RESERVED) }
+        if self.held > Lock::Shared { Ok(true) } else { is_reserved_by_another(file) }
     }
+}
+
+/// Whether somebody writes, or waits for readers to let him. For a file on which nothing of that kind is held.
+pub(crate) fn is_reserved_by_another(file: &dyn DiskFile) -> io::Result<bool> {
+    file.is_locked(RESERVED)
 }
 
 const PENDING: Range<u64> = 0x4000_0000..0x4000_0001;

@@ -22,11 +22,12 @@ mod archive;
 
 pub(crate) use connection::{ConnectError, HistoryConnection, open as open_connection};
 pub(crate) use page_seal::{PAGE_BYTES, check_unasked as check_page};
+pub(crate) use file_lock::is_reserved_by_another;
 pub(crate) use reported_file::LastFailure;
 pub use archive::HistoryArchive;
 pub use retention::Retention;
 
-pub(crate) use database::{Database, DatabaseError, Stored};
+pub(crate) use database::{Database, DatabaseError, Entry, Stored};
 pub(crate) use fold::Window;
 pub(crate) use retention::Disks;
 pub(crate) use segment::{Run, Segment};

@@ -130,11 +130,12 @@ impl Salvage {
             }
             _ => return Page::Wrong { known_messages: 0 },
         };
-        // The record behind the last one must name it. Behind lost ones nothing can be compared; but they must have had a place.
+        // The record behind the last one must name it. Behind lost ones nothing can be compared; but they must have had a place, unless
+        // nothing is known of what was before: a log that goes on in a backup begins with any sequence.
         let place = Place { file_number, offset };
         let lost = header.sequence - sequence - 1;
         let link = Link { file_number, sequence: header.sequence, previous_checksum: checksum };
-        if (lost == 0 && !header.fits(&link)) || lost > self.pages_up_to(place) {
+        if (lost == 0 && !header.fits(&link)) || (sequence > 0 && lost > self.pages_up_to(place)) {
             return Page::Wrong { known_messages: 0 };
         }
         match self.window.bytes(offset, header.record_bytes()).map(|bytes| header.check(bytes).is_ok()) {

@@ -70,6 +70,16 @@ fn a_record_of_another_log_is_not_taken_for_one_of_this() {
 }
 
 #[test]
+fn a_log_that_begins_behind_a_backup_is_read_though_nothing_is_known_of_what_was_before() {
+    let disk = MemoryDisk::default();
+    let (mut log, _) = disk.open_log(FILE_BYTES, LogPosition { sequence: 1000, ..LogPosition::START }).expect("an empty folder opens");
+    for letter in ["a", "b"] {
+        crate::storage::Storage::commit(&mut log, &super::super::scan::tests::batch(letter)).expect("the disk works");
+    }
+    check(&disk, "[0-1001:0@1+0]ab");
+}
+
+#[test]
 fn whatever_is_damaged_what_is_kept_is_right_and_what_is_lost_is_within_a_gap() {
     let mut random = Random(3);
     for _ in 0..500 {

@@ -1,12 +1,10 @@
 //! Checks history.db: every page's seal, SQLite's own idea of the file, and every segment: its checksum, and its place in its room.
 //!
-//! Writes nothing. Beside a server each look is a short read of its own, but for SQLite's check, which holds up folding while it runs. What
-//! looks wrong is looked at again before it is called so: the server may have moved it. Next: `check_log.rs`.
+//! Writes nothing. Beside a server each look is a short read of its own. SQLite's check cannot be cut into such, so it is given up when the
+//! server wants to write. What looks wrong is looked at again before it is called so: the server may have moved it. Next: `check_log.rs`.
 
 use super::{
-    finding::{Finding, Report},
-    progress::{Progress, Watch},
-    rows::{Entry, RowWalk, entry_after},
+    report::{Finding, Progress, Report, Watch},
     source::{History, Source},
     unfolded::Unfolded,
 };
@@ -14,7 +12,7 @@ use crate::storage::{
     disk::{Access, DiskFile},
     error::{OpenError, open_error},
     folder::HISTORY,
-    history::{Database, DatabaseError, PAGE_BYTES, Segment, Stored, check_page},
+    history::{Database, DatabaseError, Entry, PAGE_BYTES, Segment, Stored, check_page},
     limits::{FINDINGS_LEN_MAX, PAGES_PER_LOOK},
     position::MessageId,
 };
@@ -36,36 +34,33 @@ pub(crate) fn check_pages(source: &Source, history: Option<&History>, report: &m
             return Ok(());
         }
         let end = (number + PAGES_PER_LOOK).min(page_count + 1);
-        let mut look = || {
-            for number in number..end {
-                check_one_page(source, file.as_ref(), number, report);
-            }
-        };
-        match history {
-            Some(history) => history.while_unchanged(&mut look)?,
+        let look = || (number..end).filter_map(|number| wrong_page(source, file.as_ref(), number)).collect::<Vec<_>>();
+        let wrong = match history {
+            Some(history) => history.ask(|database| database.reading(|| Ok(look())))?,
             None => look(),
-        }
+        };
+        wrong.into_iter().for_each(|finding| report.find(finding));
         report.page_count += end - number;
         number = end;
-        watch(Progress { what: "checking pages", done: number, total: page_count });
+        watch(Progress { what: "checking pages", done: number - 1, total: page_count });
     }
 }
 
-fn check_one_page(source: &Source, file: &dyn DiskFile, number: u64, report: &mut Report) {
+fn wrong_page(source: &Source, file: &dyn DiskFile, number: u64) -> Option<Finding> {
     let offset = (number - 1) * PAGE_BYTES as u64;
     let mut page = [0; PAGE_BYTES];
     let wrong = match read_page(file, &mut page, offset) {
         Ok(PAGE_BYTES) => match check_page(&page, number as u32) {
-            Ok(()) => return,
+            Ok(()) => return None,
             Err(wrong) => wrong.reason().to_owned(),
         },
         // The server has made the file shorter.
-        Ok(0) => return,
+        Ok(0) => return None,
         Ok(_) => "it is cut off".to_owned(),
         Err(error) => format!("it cannot be read: {error}"),
     };
     let meaning = format!("page {number} is damaged: {wrong}; the messages on it, or those that are found through it, are lost");
-    report.find(source.finding(source.history_path(), Some(offset), None, meaning));
+    Some(source.finding(source.history_path(), Some(offset), None, meaning))
 }
 
 fn read_page(file: &dyn DiskFile, page: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -82,18 +77,22 @@ fn read_page(file: &dyn DiskFile, page: &mut [u8], offset: u64) -> io::Result<us
 }
 
 /// Has SQLite check its trees, and that its indexes agree with the tables.
-pub(crate) fn check_trees(source: &Source, history: &History, report: &mut Report) -> Result<(), OpenError> {
-    let answers = history.ask(|database| {
-        let mut statement = database.connection().prepare(&format!("PRAGMA integrity_check({FINDINGS_LEN_MAX})"))?;
-        let answers = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-        Ok(answers)
-    });
-    let answers = match answers {
-        Ok(answers) => answers,
-        Err(OpenError::DamagedHistory { reason, .. }) => vec![reason],
-        Err(error) => return Err(error),
+pub(crate) fn check_trees(source: &Source, history: &mut History, report: &mut Report, watch: &mut Watch<'_>) -> Result<(), OpenError> {
+    // SQLite does not say how far it is.
+    watch(Progress { what: "checking trees", done: 0, total: 1 });
+    let answers = match history.ask_until_somebody_writes(source, |database| database.check_trees(FINDINGS_LEN_MAX)) {
+        Err(OpenError::DamagedHistory { reason, .. }) => Some(vec![reason]),
+        answers => answers?,
     };
-    for answer in answers.iter().filter(|answer| *answer != "ok") {
+    let Some(answers) = answers else {
+        report.notes.push(format!(
+            "SQLite's own check of {} was given up, because it would hold up the server that writes to it; all pages and segments are \
+             checked all the same. To have it too, run this while no server does",
+            source.history_path().display()
+        ));
+        return Ok(());
+    };
+    for answer in answers {
         let meaning = format!("SQLite finds its trees wrong: {}; messages may be missing or not be found", answer.trim());
         report.find(source.finding(source.history_path(), None, None, meaning));
     }
@@ -115,12 +114,11 @@ pub(crate) fn check_segments(
     report: &mut Report,
     watch: &mut Watch<'_>,
 ) -> Result<(), OpenError> {
-    let sql = "SELECT count(*) FROM segment";
-    let total = history.ask(|database| Ok(database.connection().query_row(sql, [], |row| row.get::<_, i64>(0))?)).unwrap_or(0) as u64;
+    let total = history.ask(Database::segment_count).unwrap_or(0);
     let mut entry: Option<Entry> = None;
     let mut previous: Option<Previous> = None;
     loop {
-        let next = match history.ask(|database| entry_after(database, entry.as_ref())) {
+        let next = match history.ask(|database| database.entry_after(entry.as_ref())) {
             Ok(Some(next)) => next,
             Ok(None) => return Ok(()),
             Err(OpenError::DamagedHistory { reason, .. }) => {
@@ -164,22 +162,22 @@ pub(crate) fn check_segments(
 
 /// The same without the index, so without the order in rooms.
 fn check_rows(source: &Source, history: &History, report: &mut Report, watch: &mut Watch<'_>) -> Result<(), OpenError> {
-    let mut walk = RowWalk::new(&history.database);
     report.segment_count = 0;
     report.message_count = 0;
-    while let Some((row, found)) = walk.next(&history.database) {
+    let mut rows = history.rows();
+    while let Some((row, found)) = rows.next() {
         match found {
             Ok(stored) => {
                 report.segment_count += 1;
                 report.message_count += u64::from(stored.segment.message_count());
             }
-            Err(DatabaseError::Damaged { what }) => {
-                let meaning = format!("it cannot be read ({what}); its messages are lost, if there were any");
+            Err(OpenError::DamagedHistory { reason, .. }) => {
+                let meaning = format!("it cannot be read ({reason}); its messages are lost, if there were any");
                 report.find(source.finding(source.history_path(), None, Some(row), meaning));
             }
-            Err(error) => return Err(history.explained(error)),
+            Err(error) => return Err(error),
         }
-        let (done, total) = walk.progress();
+        let (done, total) = rows.progress();
         watch(Progress { what: "checking rows", done, total });
     }
     Ok(())
@@ -214,11 +212,8 @@ fn contradiction(previous: &Previous, segment: &Segment) -> Option<String> {
 
 /// Whether both rows are still as they were: between two looks the server may have extended, shortened or deleted one of them.
 fn are_both_there(database: &Database, previous: &Previous, row: i64, segment: &Segment) -> Result<bool, DatabaseError> {
-    database.connection().execute_batch("BEGIN")?;
-    let both = (|| {
+    database.reading(|| {
         let before = database.segment(previous.row)?.is_some_and(|stored| stored.segment.last_id() == previous.last_id);
         Ok(before && database.segment(row)?.is_some_and(|stored| stored.segment == *segment))
-    })();
-    database.connection().execute_batch("COMMIT")?;
-    both
+    })
 }

@@ -4,10 +4,9 @@
 //! then. Next: `verify.rs`.
 
 use super::{
-    finding::Report,
-    progress::{Progress, Watch},
-    source::{History, Source, folded},
-    unfolded::Unfolded,
+    report::{Progress, Report, Watch},
+    source::{History, Source},
+    unfolded::{Contradiction, Unfolded},
 };
 use crate::storage::{
     error::OpenError,
@@ -19,14 +18,14 @@ use crate::storage::{
 /// Checks the log of a history that can be read, or that is not there yet.
 pub(crate) fn check_log(
     source: &Source,
-    history: Option<&History>,
+    history: &mut Option<History>,
     unfolded: &mut Unfolded,
     report: &mut Report,
     watch: &mut Watch<'_>,
 ) -> Result<(), OpenError> {
     let mut contradictions = Vec::new();
     'from_folded: loop {
-        let position = folded(history)?;
+        let position = source.folded(history)?;
         unfolded.folded(position.sequence);
         let message_count = report.message_count;
         report.record_count = 0;
@@ -44,7 +43,7 @@ pub(crate) fn check_log(
                 end => break end,
             }
         };
-        if folded(history)?.file_number > scan.position().file_number {
+        if source.folded(history)?.file_number > scan.position().file_number {
             report.message_count = message_count;
             continue 'from_folded;
         }
@@ -86,7 +85,7 @@ pub(crate) fn check_log_alone(source: &Source, report: &mut Report) -> Result<()
 fn read_to_end(
     scan: &mut Scan,
     unfolded: &mut Unfolded,
-    contradictions: &mut Vec<super::unfolded::Contradiction>,
+    contradictions: &mut Vec<Contradiction>,
     report: &mut Report,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Place>, OpenError> {

@@ -5,31 +5,25 @@
 //! well: messages go through the fold that writes them live, into a new folder.
 //!
 //! ```text
-//! room_reader -> export            the messages of a room
-//! check_history, check_log -> verify
-//! copy    --+
-//!           +--> target -> new folder, verified    backup, repair
-//! salvage --+
+//! room_reader -> export                   the messages of a room
+//! check_history, check_log -> verify      what is wrong
+//! backup ----------+
+//!                  +--> new_folder        everything, or what is intact, in a new place
+//! salvage, repair -+
 //! ```
 
-mod progress;
+mod report;
 mod overlay;
 mod source;
-mod json_line;
 mod room_reader;
 mod export;
-mod finding;
-mod rows;
 mod unfolded;
 mod check_history;
 mod check_log;
 mod verify;
-mod target;
-mod copy;
-mod losses;
-mod salvage;
 mod new_folder;
 mod backup;
+mod salvage;
 mod repair;
 
 #[cfg(test)]
@@ -37,10 +31,8 @@ mod test_world;
 
 pub use backup::back_up;
 pub use export::export_room;
-pub use finding::{Finding, Report};
-pub use losses::Losses;
-pub use progress::{Progress, Watch};
 pub use repair::{Repair, repair_folder};
+pub use report::{Finding, Losses, Progress, Report, Watch};
 pub use room_reader::print_history;
 #[cfg(test)]
 pub(crate) use room_reader::print_room;

@@ -4,21 +4,23 @@
 //! Needs the folder for itself. Nothing of the damaged folder is changed but its name. Next: `mod.rs`.
 
 use super::{
-    finding::Report,
-    losses::Losses,
-    new_folder::{free_name, make_folder, sync_name},
-    progress::Watch,
+    new_folder::{Target, first_free_name, make_folder, sync_name},
+    report::{Losses, Report, Watch},
     salvage::salvage,
     source::Source,
     verify::verify_folder,
 };
 use crate::storage::{
-    error::{OpenError, open_error},
+    error::{OpenError, open_error, quoted},
     folder::Folder,
+    history::Segment,
 };
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -42,41 +44,52 @@ pub struct Repair {
 /// There is no data folder, a server uses it, or the operating system refuses. Then it is as it was.
 pub fn repair_folder(data_dir: &Path, write: bool, watch: &mut Watch<'_>) -> Result<Repair, OpenError> {
     // Its real name, because it is to be renamed and not what points to it.
-    let data_dir = &fs::canonicalize(data_dir).map_err(|_| OpenError::NoData { path: data_dir.to_owned() })?;
-    if Source::open(data_dir)?.is_none() && fs::read_dir(data_dir).map_err(open_error("listing", data_dir))?.next().is_none() {
+    let data_dir = &fs::canonicalize(data_dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => OpenError::NoData { path: data_dir.to_owned() },
+        _ => open_error("looking at", data_dir)(error),
+    })?;
+    // The lock would be made in it.
+    if fs::read_dir(data_dir).map_err(open_error("listing", data_dir))?.next().is_none() {
         return Err(OpenError::NoData { path: data_dir.to_owned() });
     }
     let _lock = Folder::open(data_dir)?;
+    let source = Source::open(data_dir)?;
     let report = verify_folder(data_dir, watch)?;
-    let Some(source) = Source::open(data_dir)? else { return Err(OpenError::NoData { path: data_dir.to_owned() }) };
-    let mut losses = Losses::default();
-    let mut message_count = 0;
-    if !write || report.is_right() {
-        salvage(
-            &source,
-            &mut losses,
-            &mut |segment| {
-                message_count += u64::from(segment.message_count());
-                Ok(())
-            },
-            watch,
-        )?;
-        return Ok(Repair { report, losses, message_count, original: None });
+    let mut repair = Repair { message_count: report.message_count, report, losses: Losses::default(), original: None };
+    if repair.report.is_right() {
+        return Ok(repair);
+    }
+    if !write {
+        repair.message_count = 0;
+        let mut count = |segment: Segment| {
+            repair.message_count += u64::from(segment.message_count());
+            Ok(())
+        };
+        salvage(&source, &mut repair.losses, &mut count, watch)?;
+        return Ok(repair);
     }
 
-    let watch = std::cell::RefCell::new(watch);
-    let folder = make_folder(
-        free_name(data_dir, "repair")?,
-        |new| salvage(&source, &mut losses, &mut |segment| new.add(segment), &mut |progress| (watch.borrow_mut())(progress)),
-        &mut |progress| (watch.borrow_mut())(progress),
-    )?;
-    let original = free_name(data_dir, "damaged")?;
+    let fill = |new: &mut Target, watch: &mut Watch<'_>| salvage(&source, &mut repair.losses, &mut |segment| new.add(segment), watch);
+    let folder = make_folder(data_dir, "repair", fill, watch)?;
+    repair.message_count = folder.report.message_count;
     // In one step, so that at no moment a server finds nothing there and begins anew. The locks of both folders are held.
     renameat_with(CWD, &folder.path, CWD, data_dir, RenameFlags::EXCHANGE)
-        .map_err(|error| open_error("exchanging the folders", &folder.path)(error.into()))?;
-    fs::rename(&folder.path, &original).map_err(open_error("renaming", &folder.path))?;
+        .map_err(|error| cannot_exchange(&folder.path, data_dir, error))?;
+    let keep = |name: &Path| Ok(renameat_with(CWD, &folder.path, CWD, name, RenameFlags::NOREPLACE)?);
+    repair.original = Some(first_free_name(data_dir, "damaged", "naming the damaged folder", keep)?);
     sync_name(data_dir)?;
-    Ok(Repair { message_count: folder.report.message_count, report, losses, original: Some(original) })
+    Ok(repair)
+}
+
+/// Not every file system can, and no folder changes its place that another file system is mounted on.
+fn cannot_exchange(new: &Path, data_dir: &Path, error: Errno) -> OpenError {
+    let way_out = format!(
+        "{error}; {new} is repaired and checked: move what is in {data_dir} elsewhere and what is in {new} there, or start \
+         `relay serve --data {new}`",
+        new = quoted(new),
+        data_dir = quoted(data_dir)
+    );
+    OpenError::Io { action: "exchanging the folders at", path: data_dir.to_owned(), source: io::Error::other(way_out) }
 }
 
 #[cfg(test)]

@@ -2,31 +2,13 @@
 
 use super::*;
 use crate::storage::{
+    disk::Access,
     folder::{HISTORY, JOURNAL},
-    history::{Database, PAGE_BYTES, Retention, open_connection},
+    history::{PAGE_BYTES, Retention, open_connection},
     memory_disk::{MemoryDisk, Random},
-    open,
-    position::{LogPosition, MessageId},
-    tools::{
-        copy::{Copied, Copy},
-        room_reader::RoomReader,
-        target::Target,
-        test_world::{FILE_BYTES, Said, World, source_of},
-        verify::verify_source,
-    },
+    tools::test_world::{self, Said, World, fill, kept, last_record, source_of},
 };
-use std::{path::PathBuf, sync::Arc};
-
-/// A folder in memory that is filled and has no log files.
-fn fill(fill: impl FnOnce(&mut Target) -> LogPosition) -> MemoryDisk {
-    let disk = MemoryDisk::default();
-    let connection = open_connection(Arc::new(disk.clone()), HISTORY, crate::storage::disk::Access::ReadWrite).expect("the disk works");
-    let database = Database::create_or_check(connection.connection).expect("it is new");
-    let mut target = Target::new(database, PathBuf::from(HISTORY));
-    let last = fill(&mut target);
-    target.finish(last).expect("the disk works");
-    disk
-}
+use std::sync::Arc;
 
 fn repaired(disk: &MemoryDisk) -> (MemoryDisk, Losses) {
     let mut losses = Losses::default();
@@ -34,32 +16,6 @@ fn repaired(disk: &MemoryDisk) -> (MemoryDisk, Losses) {
         salvage(&source_of(disk), &mut losses, &mut |segment| target.add(segment), &mut |_| {}).expect("the log can be opened")
     });
     (new, losses)
-}
-
-/// All that is in a folder, after checks that it is right and that a server can go on in it.
-#[track_caller]
-fn kept(disk: &MemoryDisk, rooms: &Said) -> Said {
-    let report = verify_source(&source_of(disk), &mut |_| {}).expect("it can be looked at");
-    assert_eq!(report.findings, Vec::new());
-    let disks = crate::storage::history::Disks { data: Arc::new(disk.clone()), log: Arc::new(disk.clone()) };
-    let opened = open::open_on(disks, FILE_BYTES, Retention::default(), || 1, &mut |_, _| {});
-    drop(opened.unwrap_or_else(|error| panic!("{error}")));
-    read_all(disk, rooms)
-}
-
-fn read_all(disk: &MemoryDisk, rooms: &Said) -> Said {
-    let mut all = Said::new();
-    for room in rooms.keys() {
-        let mut reader = RoomReader::new(source_of(disk), room);
-        let mut read: Vec<(MessageId, String)> = Vec::new();
-        while let Some(segment) = reader.next().expect("it is right") {
-            read.extend(segment.messages().map(|message| (message.id, String::from_utf8_lossy(message.line).into_owned())));
-        }
-        if !read.is_empty() {
-            all.insert(room.clone(), read);
-        }
-    }
-    all
 }
 
 fn count(said: &Said) -> usize {
@@ -140,7 +96,7 @@ fn without_a_history_the_log_is_left() {
     let garbage = world.disk.copy();
     garbage.put(HISTORY, vec![7; 5 * PAGE_BYTES]);
     let (new, losses) = repaired(&garbage);
-    assert_eq!(self::kept(&new, &world.said), kept);
+    assert_eq!(test_world::kept(&new, &world.said), kept);
     assert!(losses.places.iter().any(|place| place.contains("only what is still in the log is left")), "{losses:?}");
 }
 
@@ -158,14 +114,21 @@ fn a_log_damaged_in_the_middle_keeps_both_ends() {
     assert_eq!((losses.place_count, losses.known_messages), (1, 2), "{losses:?}");
 }
 
-fn last_record(disk: &MemoryDisk) -> (String, usize) {
-    let names = crate::storage::disk::Disk::names(disk).expect("the disk is on");
-    let pages = names.iter().filter(|name| name.ends_with(".log")).flat_map(|name| (0..16).map(move |page| (name.clone(), page)));
-    let sequence = |(name, page): &(String, usize)| {
-        let header = disk.content(name)[page * PAGE_BYTES..][..24].to_vec();
-        if header[..4] == *b"\xffRLG" { u64::from_le_bytes(header[16..24].try_into().expect("eight bytes")) } else { 0 }
-    };
-    pages.max_by_key(sequence).expect("there is a record")
+/// Its sequences begin where those of the original ended, in a first file.
+#[test]
+fn a_restored_folder_whose_place_in_the_log_is_lost_keeps_what_was_said_since() {
+    let (new, _) = repaired(&world().disk);
+    let mut restored = World::on(new, Retention::default(), world().said);
+    restored.commit(["lounge"], 2, 100);
+    restored.commit(["yard"], 1, 100);
+    let disk = restored.disk.copy();
+    let connection = open_connection(Arc::new(disk.clone()), HISTORY, Access::ReadWrite).expect("the disk works").connection;
+    connection.execute_batch("UPDATE folded SET offset = 1").expect("it is a statement");
+    drop(connection);
+    let (new, losses) = repaired(&disk);
+    assert_eq!(test_world::kept(&new, &restored.said), restored.said);
+    assert_eq!((losses.place_count, losses.known_messages), (2, 0), "{losses:?}");
+    assert!(losses.places[1].contains("what was committed before 15 is left as far as it is in history.db"), "{losses:?}");
 }
 
 #[test]
@@ -195,69 +158,4 @@ fn after_any_damage_what_is_kept_was_said_and_serves() {
         let lost = count(&world.said) - count(&kept);
         assert!(lost == 0 || losses.place_count > 0, "{lost} are lost and nobody was told: {damage:?}");
     }
-}
-
-#[test]
-fn a_copy_made_while_the_server_goes_on_is_what_was_committed_when_it_began() {
-    let mut went_on = 0;
-    for seed in 0..40 {
-        let mut random = Random(seed);
-        let mut world = World::new();
-        let step = |world: &mut World, random: &mut Random| match random.below(7) {
-            0 => world.commit(["lounge", "kitchen"], 3, 200),
-            1 => world.commit(["lounge"], 1 + random.below(5) as u32, 3000),
-            2 => world.commit(["yard"], 1, 30_000),
-            3 => world.fold(),
-            _ => (0..random.below(4)).for_each(|_| _ = world.step()),
-        };
-        (0..random.below(40)).for_each(|_| step(&mut world, &mut random));
-        let mut copy = Copy::begin(world.source()).expect("it is right");
-        let (said, end) = (world.said.clone(), world.committed);
-        assert_eq!(copy.end().sequence, end);
-        let new = fill(|target| {
-            loop {
-                (0..random.below(4)).for_each(|_| step(&mut world, &mut random));
-                match copy.next(&mut |_| {}).expect("it is right") {
-                    Some(Copied::Messages(segment)) => target.add(segment).expect("the disk works"),
-                    Some(Copied::Forget(room)) => target.forget(&room).expect("the disk works"),
-                    None => break copy.end(),
-                }
-            }
-        });
-        went_on += world.committed - end;
-        assert_eq!(kept(&new, &said), said, "seed {seed}");
-    }
-    assert!(went_on > 100, "{went_on}");
-}
-
-#[test]
-fn a_copy_beside_retention_has_no_gaps_and_all_that_is_kept() {
-    let mut forgotten = 0;
-    for seed in 0..40 {
-        let mut random = Random(seed);
-        let mut world = World::keeping(Retention { keep_messages: Some(12), ..Retention::default() });
-        for _ in 0..12 {
-            world.commit(["lounge", "kitchen"], 4, 4000);
-        }
-        let mut copy = Copy::begin(world.source()).expect("it is right");
-        let said = world.said.clone();
-        let new = fill(|target| {
-            loop {
-                (0..random.below(8)).for_each(|_| _ = world.step());
-                match copy.next(&mut |_| {}).expect("it is right") {
-                    Some(Copied::Messages(segment)) => target.add(segment).expect("the disk works"),
-                    Some(Copied::Forget(room)) => {
-                        forgotten += 1;
-                        target.forget(&room).expect("the disk works");
-                    }
-                    None => break copy.end(),
-                }
-            }
-        });
-        for (room, messages) in kept(&new, &said) {
-            assert!(said[&room].ends_with(&messages), "seed {seed}: {} from {:?}", messages.len(), messages.first().map(|first| first.0));
-            assert!(messages.len() >= 12, "seed {seed}: {}", messages.len());
-        }
-    }
-    assert!(forgotten > 0, "retention deleted something behind what was copied");
 }

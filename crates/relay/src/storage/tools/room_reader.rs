@@ -5,13 +5,12 @@
 //! file that is read has been folded and used again meanwhile, `folded` has passed it, and reading goes on in the history behind the last
 //! message it has. Holds one segment or one record. Writes nothing. Next: `export.rs`.
 
-use super::source::{History, Source, folded};
+use super::source::{History, Source};
 use crate::storage::{
     error::{HistoryError, OpenError},
-    folder::log_dir,
     history::{Run, Segment},
     log::{Record, Scan},
-    position::{LogPosition, MessageId},
+    position::MessageId,
 };
 use std::{io::Write, path::Path};
 #[cfg(test)]
@@ -24,13 +23,10 @@ use {crate::storage::disk::Disk, std::sync::Arc};
 ///
 /// # Errors
 ///
-/// [`HistoryError::RoomNotFound`] when nothing was ever stored in the room; [`HistoryError::NoLog`], or [`HistoryError::Log`] when it
-/// is damaged, after what stands before the damage; [`HistoryError::Output`] when `out` refuses.
+/// [`HistoryError::RoomNotFound`] when nothing was ever stored in the room; [`HistoryError::Stored`] when there is no data, or it is
+/// damaged, after what stands before the damage; [`HistoryError::Output`] when `out` refuses.
 pub fn print_history(data_dir: &Path, room: &str, out: &mut dyn Write) -> Result<u64, HistoryError> {
-    match Source::open(data_dir)? {
-        Some(source) => print_from(source, room, out),
-        None => Err(HistoryError::NoLog { path: log_dir(data_dir) }),
-    }
+    print_from(Source::open(data_dir)?, room, out)
 }
 
 fn print_from(source: Source, room: &str, out: &mut dyn Write) -> Result<u64, HistoryError> {
@@ -91,7 +87,7 @@ impl RoomReader {
         loop {
             let Some(scan) = &mut self.scan else {
                 // In this order: what is folded after the first question is found by the second one, or it is still in the log.
-                let folded = self.folded()?;
+                let folded = self.source.folded(&mut self.history)?;
                 if let Some(segment) = self.next_in_history()? {
                     return Ok(Some(segment));
                 }
@@ -110,18 +106,11 @@ impl RoomReader {
                 Err(error) => Err(error),
             };
             let file_number = scan.position().file_number;
-            if self.folded()?.file_number <= file_number {
+            if self.source.folded(&mut self.history)?.file_number <= file_number {
                 return end;
             }
             self.scan = None;
         }
-    }
-
-    fn folded(&mut self) -> Result<LogPosition, OpenError> {
-        if self.history.is_none() {
-            self.history = self.source.history()?;
-        }
-        folded(self.history.as_ref())
     }
 
     fn next_in_history(&mut self) -> Result<Option<Segment>, OpenError> {

@@ -1,19 +1,17 @@
 //! Reads everything that is intact in a damaged data folder, in the order in which it may be folded, and says what is lost.
 //!
 //! Every row by its own look-up, then every page of the log: what cannot be read costs itself. What can is what was committed: rows and
-//! records are covered by checksums. Nobody may write to the folder meanwhile. Holds one segment or record. Next: `new_folder.rs`.
+//! records are covered by checksums. Nobody may write to the folder meanwhile. Holds one segment or record. Next: `repair.rs`.
 
 use super::{
     check_log::gap_meaning,
-    losses::Losses,
-    progress::{Progress, Watch},
+    report::{Losses, Progress, Watch},
     room_reader::{behind, segment_of},
-    rows::{Entry, RowWalk, entry_after},
     source::{History, Source},
 };
 use crate::storage::{
     error::OpenError,
-    history::{Database, Segment, Stored},
+    history::{Database, Entry, Segment, Stored},
     limits::LOST_ROWS_MAX,
     log::{Gap, Salvage, Salvaged, Scan, unfinished_commits},
     position::{LogPosition, MessageId},
@@ -33,13 +31,14 @@ pub(crate) fn salvage(
 ) -> Result<LogPosition, OpenError> {
     let history = open_history(source, losses);
     let mut last = LogPosition::START;
-    let mut position = LogPosition::START;
+    let (mut position, mut is_position_known) = (LogPosition::START, true);
     if let Some(history) = &history {
         salvage_rows(source, history, losses, &mut last, take, watch)?;
         match history.ask(Database::folded) {
             Ok(folded) => position = folded,
             Err(error) => {
-                losses.lose(&source.history_path(), &format!("{}; the log is read from its first file on", reason(error)), Some(0))
+                is_position_known = false;
+                losses.lose(&source.history_path(), &format!("{}; the log is read from its first file on", reason(error)), Some(0));
             }
         }
     }
@@ -60,8 +59,14 @@ pub(crate) fn salvage(
                     }
                 }
             }
-            Salvaged::Gap(gap) if gap.before_sequence.is_none() => tail = Some(gap),
-            Salvaged::Gap(gap) => lose_gap(losses, &gap),
+            Salvaged::Gap(gap) => match gap.before_sequence {
+                None => tail = Some(gap),
+                Some(before) if gap.after_sequence == 0 && !is_position_known => {
+                    let what = format!("what was committed before {before} is left as far as it is in history.db and intact there");
+                    losses.lose(source.log.path(), &what, None);
+                }
+                Some(_) => lose_gap(losses, &gap),
+            },
         }
     }
     if let Some(gap) = tail {
@@ -113,8 +118,8 @@ fn salvage_rows(
 ) -> Result<(), OpenError> {
     let mut lost_rows = BTreeSet::new();
     let mut unnamed_count = 0u64;
-    let mut walk = RowWalk::new(&history.database);
-    while let Some((row, found)) = walk.next(&history.database) {
+    let mut rows = history.rows();
+    while let Some((row, found)) = rows.next() {
         match found {
             Ok(Stored { segment, .. }) => {
                 let sequence = segment.last_id().sequence;
@@ -128,7 +133,7 @@ fn salvage_rows(
             }
             Err(_) => unnamed_count += 1,
         }
-        let (done, total) = walk.progress();
+        let (done, total) = rows.progress();
         watch(Progress { what: "reading rooms", done, total });
     }
     // A row that the index does not know either is one that was deleted, or never there.
@@ -148,12 +153,9 @@ fn name_lost_rows(source: &Source, history: &History, rows: &BTreeSet<i64>, loss
         return true;
     }
     let mut before: Option<Entry> = None;
-    let mut entry = match entry_after(&history.database, None) {
-        Ok(entry) => entry,
-        Err(_) => return false,
-    };
+    let Ok(mut entry) = history.database.entry_after(None) else { return false };
     while let Some(current) = entry {
-        let Ok(after) = entry_after(&history.database, Some(&current)) else { return false };
+        let Ok(after) = history.database.entry_after(Some(&current)) else { return false };
         if rows.contains(&current.row) {
             let of_room = |entry: &Option<Entry>| entry.as_ref().filter(|entry| entry.room == current.room).map(|entry| entry.row);
             let neighbour = |entry: &Option<Entry>| of_room(entry).and_then(|row| history.database.segment(row).ok().flatten());

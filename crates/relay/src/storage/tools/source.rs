@@ -3,13 +3,16 @@
 //! Takes no lock but those that SQLite takes for the length of a statement; waits for a server that writes. A change of history.db that was
 //! cut off is left as it is: who wants to see beyond it reads it rolled back in memory. Next: `room_reader.rs`.
 
-use super::overlay::Overlay;
+use super::{
+    overlay::Overlay,
+    report::{Finding, Report},
+};
 use crate::storage::{
     disk::{Access, Disk, OsDisk},
-    error::{OpenError, open_error},
+    error::{OpenError, open_error, quoted},
     folder::{HISTORY, JOURNAL, log_dir},
-    history::{ConnectError, Database, DatabaseError, HistoryConnection, LastFailure, open_connection},
-    limits::FILE_BYTES,
+    history::{ConnectError, Database, DatabaseError, HistoryConnection, LastFailure, Stored, is_reserved_by_another, open_connection},
+    limits::{FILE_BYTES, UNREADABLE_ROWS_MAX},
     position::LogPosition,
 };
 use std::{
@@ -36,21 +39,31 @@ pub(crate) struct History {
     data_dir: PathBuf,
 }
 
+/// A walk over all rows by their ids. It goes on behind what cannot be read, where that is possible at all.
+pub(crate) struct Rows<'a> {
+    history: &'a History,
+    row: i64,
+    /// No row has a higher id; `None` when that cannot be read.
+    last_row: Option<i64>,
+    unreadable_len: u32,
+}
+
 impl Source {
-    /// The stores of a data folder; `None` when there is no folder for a log in it.
+    /// The stores of a data folder.
     ///
     /// # Errors
     ///
-    /// The operating system refuses.
-    pub(crate) fn open(data_dir: &Path) -> Result<Option<Source>, OpenError> {
+    /// There is none, or the operating system refuses.
+    pub(crate) fn open(data_dir: &Path) -> Result<Source, OpenError> {
         let log_dir = log_dir(data_dir);
         let log = match OsDisk::open(&log_dir) {
-            Ok(disk) => Arc::new(disk),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(open_error("opening", log_dir)(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !data_dir.join(HISTORY).exists() => {
+                return Err(OpenError::NoData { path: data_dir.to_owned() });
+            }
+            log => log.map_err(open_error("opening", log_dir))?,
         };
         let disk = OsDisk::open(data_dir).map_err(open_error("opening", data_dir))?;
-        Ok(Some(Source { data_dir: data_dir.to_owned(), disk: Arc::new(disk), log, file_bytes: FILE_BYTES }))
+        Ok(Source { data_dir: data_dir.to_owned(), disk: Arc::new(disk), log: Arc::new(log), file_bytes: FILE_BYTES })
     }
 
     /// The history; `None` when there is none yet.
@@ -72,63 +85,64 @@ impl Source {
         self.in_memory(Overlay::without(self.disk.clone(), JOURNAL))
     }
 
+    /// Up to where the log is in the history, which may come to be there only now.
+    pub(crate) fn folded(&self, history: &mut Option<History>) -> Result<LogPosition, OpenError> {
+        if history.is_none() {
+            *history = self.history()?;
+        }
+        history.as_ref().map_or(Ok(LogPosition::START), |history| history.ask(Database::folded))
+    }
+
     pub(crate) fn history_path(&self) -> PathBuf {
         self.disk.path().join(HISTORY)
     }
 
-    fn in_memory(&self, overlay: Overlay) -> Result<Option<History>, OpenError> {
-        if !self.has_history()? {
-            return Ok(None);
-        }
-        Source { disk: Arc::new(overlay), ..self.clone() }.connected(Access::ReadWrite)
+    /// Something that a repair may help against.
+    pub(crate) fn finding(&self, path: PathBuf, offset: Option<u64>, row: Option<i64>, meaning: String) -> Finding {
+        let command = format!("relay repair --data {}", quoted(&self.data_dir));
+        Finding { path: path.display().to_string(), offset, row, meaning, command }
     }
 
-    fn has_history(&self) -> Result<bool, OpenError> {
+    /// Adds damage to the report. What is no damage stays an error: the system refuses, or a newer relay has written here.
+    pub(crate) fn find(&self, report: &mut Report, error: OpenError) -> Result<(), OpenError> {
+        let finding = match error {
+            OpenError::Damaged { path, offset, reason, .. } => self.finding(path, Some(offset), None, reason),
+            OpenError::DamagedHistory { path, reason, .. } => self.finding(path, None, None, reason),
+            error => return Err(error),
+        };
+        report.find(finding);
+        Ok(())
+    }
+
+    fn in_memory(&self, overlay: Overlay) -> Result<Option<History>, OpenError> {
         match self.disk.open(HISTORY, Access::Read) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Ok(_) => Source { disk: Arc::new(overlay), ..self.clone() }.connected(Access::ReadWrite),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(open_error("opening", self.history_path())(error)),
         }
     }
 
     /// Waits for others.
     fn connected(&self, access: Access) -> Result<Option<History>, OpenError> {
+        let (path, data_dir) = (self.history_path(), self.data_dir.clone());
         loop {
-            match open_connection(self.disk.clone(), HISTORY, access) {
-                Ok(connection) => {
-                    if let Ok(history) = self.checked(connection)? {
-                        return Ok(Some(history));
-                    }
-                }
+            let HistoryConnection { connection, failure } = match open_connection(self.disk.clone(), HISTORY, access) {
+                Ok(connection) => connection,
                 Err(ConnectError::Missing { .. }) => return Ok(None),
-                Err(ConnectError::Busy { .. }) => {}
-                Err(error) => return Err(self.connect_error(error)),
-            }
-        }
-    }
-
-    fn checked(&self, connection: HistoryConnection) -> Result<Result<History, Busy>, OpenError> {
-        let HistoryConnection { connection, failure } = connection;
-        let (path, data_dir) = (self.history_path(), self.data_dir.clone());
-        match Database::check(connection) {
-            Ok(database) => Ok(Ok(History { database, failure, path, data_dir })),
-            Err(DatabaseError::Busy) => Ok(Err(Busy)),
-            Err(error) => Err(explained(error, &failure, path, data_dir)),
-        }
-    }
-
-    fn connect_error(&self, error: ConnectError) -> OpenError {
-        let (path, data_dir) = (self.history_path(), self.data_dir.clone());
-        match error {
-            ConnectError::Damaged(reason) => OpenError::DamagedHistory { path, reason, data_dir },
-            ConnectError::Unfinished { .. } => OpenError::Unfinished { path, data_dir },
-            error => OpenError::Io { action: "opening", path, source: io::Error::other(error.to_string()) },
+                Err(ConnectError::Busy { .. }) => continue,
+                Err(ConnectError::Damaged(reason)) => return Err(OpenError::DamagedHistory { path, reason, data_dir }),
+                Err(ConnectError::Unfinished { .. }) => return Err(OpenError::Unfinished { path, data_dir }),
+                Err(error) => return Err(OpenError::Io { action: "opening", path, source: io::Error::other(error.to_string()) }),
+            };
+            return match Database::check(connection) {
+                Ok(database) => Ok(Some(History { database, failure, path, data_dir })),
+                Err(DatabaseError::Empty) => Ok(None),
+                Err(DatabaseError::Busy) => continue,
+                Err(error) => Err(explained(error, &failure, path, data_dir)),
+            };
         }
     }
 }
-
-/// Somebody keeps the history locked.
-struct Busy;
 
 impl History {
     /// Asks the history, again as long as somebody who writes keeps it locked.
@@ -138,40 +152,75 @@ impl History {
                 // SQLite has waited for some seconds already.
                 Err(DatabaseError::Busy) => {}
                 Ok(answer) => return Ok(answer),
-                Err(error) => return Err(self.explained(error)),
+                Err(error) => return Err(explained(error, &self.failure, self.path.clone(), self.data_dir.clone())),
             }
         }
     }
 
-    pub(crate) fn explained(&self, error: DatabaseError) -> OpenError {
-        explained(error, &self.failure, self.path.clone(), self.data_dir.clone())
+    /// Asks what takes long and holds up whoever writes: until somebody wants to.
+    pub(crate) fn ask_until_somebody_writes<T>(
+        &mut self,
+        source: &Source,
+        question: impl Fn(&Database) -> Result<Option<T>, DatabaseError>,
+    ) -> Result<Option<T>, OpenError> {
+        let file = source.disk.open(HISTORY, Access::Read).map_err(open_error("opening", &self.path))?;
+        let is_wanted = move || is_reserved_by_another(file.as_ref()).unwrap_or(true);
+        let set = self.database.give_way_to(Some(is_wanted)).map_err(|error| self.explained(error));
+        let answer = set.and_then(|()| self.ask(question));
+        self.database.give_way_to(None::<fn() -> bool>).map_err(|error| self.explained(error))?;
+        answer
     }
 
-    /// Looks at the file while nobody changes it.
-    pub(crate) fn while_unchanged(&self, mut look: impl FnMut()) -> Result<(), OpenError> {
-        // The first read of a transaction takes the lock.
-        self.ask(|database| {
-            let connection = database.connection();
-            if !connection.is_autocommit() {
-                connection.execute_batch("ROLLBACK")?;
-            }
-            Ok(connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?)
-        })?;
-        look();
-        self.ask(|database| Ok(database.connection().execute_batch("COMMIT")?))
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        Rows { history: self, row: 0, last_row: self.ask(Database::last_row).ok(), unreadable_len: 0 }
+    }
+
+    fn explained(&self, error: DatabaseError) -> OpenError {
+        explained(error, &self.failure, self.path.clone(), self.data_dir.clone())
     }
 }
 
-/// Up to where the log is in the history, which may not be there yet.
-pub(crate) fn folded(history: Option<&History>) -> Result<LogPosition, OpenError> {
-    history.map_or(Ok(LogPosition::START), |history| history.ask(Database::folded))
+impl Rows<'_> {
+    /// How far it is, and how far it has to go.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.row.unsigned_abs(), self.last_row.unwrap_or(self.row).unsigned_abs())
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = (i64, Result<Stored, OpenError>);
+
+    /// The next row and its segment, or what is wrong with it. A page that cannot be read costs the rows on it, one by one.
+    fn next(&mut self) -> Option<(i64, Result<Stored, OpenError>)> {
+        loop {
+            let row = match self.history.ask(|database| database.row_after(self.row)) {
+                Ok(next) => next?,
+                // The way to it is damaged: perhaps not the way to the one after it.
+                Err(_) => self.row.checked_add(1)?,
+            };
+            if self.last_row.map_or(self.unreadable_len >= UNREADABLE_ROWS_MAX, |last_row| row > last_row) {
+                return None;
+            }
+            self.row = row;
+            match self.history.ask(|database| database.segment(row)) {
+                Ok(Some(stored)) => {
+                    self.unreadable_len = 0;
+                    return Some((row, Ok(stored)));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.unreadable_len = self.unreadable_len.saturating_add(1);
+                    return Some((row, Err(error)));
+                }
+            }
+        }
+    }
 }
 
 fn explained(error: DatabaseError, failure: &LastFailure, path: PathBuf, data_dir: PathBuf) -> OpenError {
     let text = failure.take();
     match error {
         DatabaseError::Damaged { what } => OpenError::DamagedHistory { path, reason: text.unwrap_or(what), data_dir },
-        DatabaseError::Refused(what) => OpenError::DamagedHistory { path, reason: what, data_dir },
         error => OpenError::Io { action: "reading", path, source: io::Error::other(text.unwrap_or_else(|| error.to_string())) },
     }
 }

@@ -1,13 +1,12 @@
 //! `relay verify`: looks at everything in a data folder and says what is not as relay left it.
 //!
-//! Nothing stops it but a system that does not let it look. Next: `target.rs`.
+//! Nothing stops it but a system that does not let it look. Next: `new_folder.rs`.
 
 use super::{
     check_history::{check_pages, check_segments, check_trees},
     check_log::{check_log, check_log_alone},
-    finding::{Finding, Report},
-    progress::Watch,
-    source::{Source, folded},
+    report::{Finding, Report, Watch},
+    source::Source,
     unfolded::Unfolded,
 };
 use crate::storage::{
@@ -22,13 +21,9 @@ use std::path::Path;
 ///
 /// There is no data folder, or the operating system does not let us look.
 pub fn verify_folder(data_dir: &Path, watch: &mut Watch<'_>) -> Result<Report, OpenError> {
-    let refusals = refusals(data_dir)?;
-    let Some(source) = Source::open(data_dir)? else { return Err(OpenError::NoData { path: data_dir.to_owned() }) };
-    let mut report = verify_source(&source, watch)?;
-    // They come first, where they are not cut off.
-    let findings = std::mem::take(&mut report.findings);
-    report.finding_count = report.finding_count.saturating_sub(findings.len() as u64);
-    for refusal in refusals {
+    let source = Source::open(data_dir)?;
+    let mut report = Report::new(data_dir);
+    for refusal in refusals(data_dir)? {
         let command = match &refusal {
             OpenError::Exposed { path, .. } => format!("chmod 700 {}", quoted(path)),
             _ => format!("ls -la {}", quoted(data_dir)),
@@ -36,12 +31,12 @@ pub fn verify_folder(data_dir: &Path, watch: &mut Watch<'_>) -> Result<Report, O
         let path = data_dir.display().to_string();
         report.find(Finding { path, offset: None, row: None, meaning: refusal.to_string(), command });
     }
-    findings.into_iter().for_each(|finding| report.find(finding));
+    verify_source(&source, &mut report, watch)?;
     Ok(report)
 }
 
-pub(crate) fn verify_source(source: &Source, watch: &mut Watch<'_>) -> Result<Report, OpenError> {
-    let mut report = Report::new(&source.data_dir);
+/// Checks what the folder holds.
+pub(crate) fn verify_source(source: &Source, report: &mut Report, watch: &mut Watch<'_>) -> Result<(), OpenError> {
     let history = match source.history() {
         Err(OpenError::Unfinished { path, .. }) => {
             report.notes.push(format!(
@@ -52,32 +47,32 @@ pub(crate) fn verify_source(source: &Source, watch: &mut Watch<'_>) -> Result<Re
             source.history_rolled_back()
         }
         history => {
-            check_pages(source, history.as_ref().ok().and_then(Option::as_ref), &mut report, watch)?;
+            check_pages(source, history.as_ref().ok().and_then(Option::as_ref), report, watch)?;
             history
         }
     };
-    let history = match history {
+    let mut history = match history {
         Ok(history) => history,
         Err(error) => {
-            source.find(&mut report, error)?;
-            check_log_alone(source, &mut report)?;
-            return Ok(report);
+            source.find(report, error)?;
+            check_log_alone(source, report)?;
+            return Ok(());
         }
     };
-    let position = folded(history.as_ref());
+    let position = source.folded(&mut history);
     let mut unfolded = Unfolded::behind(position.as_ref().map_or(u64::MAX, |position| position.sequence));
-    if let Some(history) = &history {
-        check_trees(source, history, &mut report)?;
-        check_segments(source, history, &mut unfolded, &mut report, watch)?;
+    if let Some(history) = &mut history {
+        check_trees(source, history, report, watch)?;
+        check_segments(source, history, &mut unfolded, report, watch)?;
     }
     match position {
-        Ok(_) => check_log(source, history.as_ref(), &mut unfolded, &mut report, watch)?,
+        Ok(_) => check_log(source, &mut history, &mut unfolded, report, watch)?,
         Err(error) => {
-            source.find(&mut report, error)?;
-            check_log_alone(source, &mut report)?;
+            source.find(report, error)?;
+            check_log_alone(source, report)?;
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,12 +7,17 @@ use crate::storage::{
     history::{Database, PAGE_BYTES, open_connection},
     memory_disk::{Fault, MemoryDisk, Random},
     position::MessageId,
-    tools::test_world::{World, many_rooms, source_of},
+    tools::test_world::{World, last_record, many_rooms, source_of},
 };
 use std::sync::Arc;
 
 fn verify(disk: &MemoryDisk) -> Report {
-    verify_source(&source_of(disk), &mut |_| {}).expect("it can be looked at")
+    verify_or_refuse(disk).expect("it can be looked at")
+}
+
+fn verify_or_refuse(disk: &MemoryDisk) -> Result<Report, OpenError> {
+    let mut report = Report::new(Path::new("memory"));
+    verify_source(&source_of(disk), &mut report, &mut |_| {}).map(|()| report)
 }
 
 /// A history of two rooms with several segments each, and a log that goes on behind it in the second file or later.
@@ -131,11 +136,51 @@ fn missing_files_are_found() {
 
 #[test]
 fn a_foreign_database_is_found() {
-    check_found(&with_statement(&world(), "PRAGMA application_id = 7"), &["another program"]);
     check_found(&with_statement(&world(), "CREATE TABLE notes (text TEXT)"), &["tables"]);
     let disk = world().disk;
     disk.put(HISTORY, b"not a database at all".repeat(300));
     check_found(&disk, &["history.db", "page 1"]);
+}
+
+/// A repair would drop what it does not understand, and keep the rest.
+#[test]
+fn what_a_newer_relay_or_another_program_wrote_is_no_damage_and_left_alone() {
+    let refused = |disk: &MemoryDisk| verify_or_refuse(disk).expect_err("it is not ours").to_string();
+    let other = refused(&with_statement(&world(), "PRAGMA application_id = 7"));
+    assert!(other.contains("another program: move it elsewhere"), "{other}");
+    let newer = refused(&with_statement(&world(), "PRAGMA user_version = 2"));
+    assert!(newer.contains("start a newer relay"), "{newer}");
+
+    let (name, page) = last_record(&world().disk);
+    let disk = with_change(&world(), &name, |content| {
+        content[page * PAGE_BYTES + 4] += 1;
+        let checksum = crc32c::crc32c(&content[page * PAGE_BYTES..][..48]);
+        content[page * PAGE_BYTES + 48..][..4].copy_from_slice(&checksum.to_le_bytes());
+    });
+    let newer = refused(&disk);
+    assert!(newer.contains("format version 2, written by a newer relay"), "{newer}");
+}
+
+#[test]
+fn a_history_without_tables_is_none_yet() {
+    let disk = MemoryDisk::default();
+    drop(open_connection(Arc::new(disk.clone()), HISTORY, crate::storage::disk::Access::ReadWrite).expect("the disk works"));
+    let report = verify(&disk);
+    assert_eq!((report.findings, report.page_count), (Vec::new(), 1));
+}
+
+/// One connection has begun to write, and its commit would wait for the end of a read.
+#[test]
+fn the_check_of_sqlite_gives_way_to_whoever_writes() {
+    let world = world();
+    let disk = world.disk.copy();
+    let writer = open_connection(Arc::new(disk.clone()), HISTORY, crate::storage::disk::Access::ReadWrite).expect("the disk works");
+    let is_given_up = |disk: &MemoryDisk| verify(disk).notes.iter().any(|note| note.contains("was given up"));
+    assert!(!is_given_up(&disk));
+    writer.connection.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    assert!(is_given_up(&disk));
+    writer.connection.execute_batch("ROLLBACK").expect("it is under way");
+    assert!(!is_given_up(&disk));
 }
 
 #[test]

@@ -1,14 +1,24 @@
-//! What `relay verify` has to say: findings, of which a bounded number is kept and all are counted, and what it has looked at.
+//! What commands have to tell: how far they are, what they found wrong, and what is lost.
 //!
-//! Knows nothing of how they are found. Next: `check_folder.rs`.
+//! Of the places a bounded number is kept, and all are counted. Knows nothing of how they are found. Next: `overlay.rs`.
 
-use super::source::Source;
-use crate::storage::{
-    error::{OpenError, quoted},
-    limits::FINDINGS_LEN_MAX,
-};
+use crate::storage::limits::FINDINGS_LEN_MAX;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+/// A piece of work of a command, and how much of it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done, as "checking the pages".
+    pub what: &'static str,
+    /// Of those below.
+    pub done: u64,
+    /// Messages, bytes or rows; an estimate while a server goes on.
+    pub total: u64,
+}
+
+/// Who is told.
+pub type Watch<'a> = dyn FnMut(Progress) + 'a;
 
 /// What a data folder holds, and what is wrong with it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -50,24 +60,17 @@ pub struct Finding {
     pub command: String,
 }
 
-impl Source {
-    /// Something that a repair may help against.
-    pub(crate) fn finding(&self, path: PathBuf, offset: Option<u64>, row: Option<i64>, meaning: String) -> Finding {
-        let command = format!("relay repair --data {}", quoted(&self.data_dir));
-        Finding { path: path.display().to_string(), offset, row, meaning, command }
-    }
-
-    /// Adds damage to the report. What is no damage but the system's refusal stays an error.
-    pub(crate) fn find(&self, report: &mut Report, error: OpenError) -> Result<(), OpenError> {
-        let finding = match error {
-            OpenError::Damaged { path, offset, reason, .. } => self.finding(path, Some(offset), None, reason),
-            OpenError::DamagedHistory { path, reason, .. } => self.finding(path, None, None, reason),
-            OpenError::NewerFormat { ref path, offset, .. } => self.finding(path.clone(), Some(offset), None, error.to_string()),
-            error => return Err(error),
-        };
-        report.find(finding);
-        Ok(())
-    }
+/// What could not be saved of a damaged folder: where, and as far as it can be told, of which rooms, which messages and how many.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Losses {
+    /// How many places there are.
+    pub place_count: u64,
+    /// The first of them in words, at most 100.
+    pub places: Vec<String>,
+    /// Messages that are lost for certain.
+    pub known_messages: u64,
+    /// There are places where nobody knows how many messages they held.
+    pub are_more: bool,
 }
 
 impl Report {
@@ -86,5 +89,17 @@ impl Report {
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.finding_count == 0
+    }
+}
+
+impl Losses {
+    /// Adds a place; `messages` is `None` where nobody knows.
+    pub(crate) fn lose(&mut self, path: &Path, what: &str, messages: Option<u64>) {
+        self.place_count += 1;
+        self.known_messages += messages.unwrap_or(0);
+        self.are_more |= messages.is_none();
+        if self.places.len() < FINDINGS_LEN_MAX {
+            self.places.push(format!("{}: {what}", path.display()));
+        }
     }
 }
