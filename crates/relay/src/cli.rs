@@ -1,6 +1,6 @@
 //! The command line: what can be said, and what it means when nothing is said.
 //!
-//! Knows nothing of what the commands do. Next: `descriptors.rs`.
+//! Knows nothing of what the commands do. Next: `progress_bar.rs`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -143,7 +143,7 @@ pub struct RepairOptions {
 /// The options of `relay backup`.
 #[derive(Debug, Args)]
 pub struct BackupOptions {
-    /// The folder to copy to: one that does not exist yet, or is empty.
+    /// The folder to copy to: one that does not exist yet.
     #[arg(value_name = "TARGET")]
     pub target: PathBuf,
 

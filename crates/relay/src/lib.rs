@@ -12,6 +12,7 @@ pub mod storage;
 mod output;
 pub mod server;
 pub mod cli;
+mod progress_bar;
 pub mod commands;
 mod descriptors;
 mod serve;

@@ -15,11 +15,11 @@ fn main() -> ExitCode {
             log_to_standard_error(options.log);
             relay::serve(&options).map(|()| ExitCode::SUCCESS)
         }
-        Command::History(options) => commands::history(&options).map(|()| ExitCode::SUCCESS),
-        Command::Export(options) => commands::export(&options).map(|()| ExitCode::SUCCESS),
+        Command::History(options) => commands::history(&options),
+        Command::Export(options) => commands::export(&options),
         Command::Verify(options) => commands::verify(&options),
         Command::Repair(options) => commands::repair(&options),
-        Command::Backup(options) => commands::backup(&options).map(|()| ExitCode::SUCCESS),
+        Command::Backup(options) => commands::backup(&options),
     };
     match done {
         Ok(status) => status,

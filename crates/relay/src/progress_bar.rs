@@ -1,6 +1,6 @@
 //! A bar for what takes longer than a second, on standard error and only where a person looks at it.
 //!
-//! Knows nothing of what is done. Costs a look at the clock for each piece of work that is reported. Next: `mod.rs`.
+//! Knows nothing of what is done. Costs a look at the clock for each piece of work that is reported. Next: `commands.rs`.
 
 use crate::limits::PROGRESS_AFTER;
 use crate::storage::Progress;
