@@ -27,9 +27,9 @@ const LONG_TEXT_BYTES: usize = 4_000;
 const RSS_BYTES_MAX: u64 = 256 << 20;
 /// A row with its entries in two indexes, on pages that are not all full.
 const DISK_BYTES_PER_ROOM_MAX: u64 = 1024;
-/// What a restart reads when everything is folded: the log's last file and the one that is ready behind it, 64 MiB each, which must hold
+/// What a restart reads when everything is folded: the log's last file and up to two that are ready behind it, 64 MiB each, which must hold
 /// zeros to their ends; and beside them programs, and a few pages of the history. Nothing of it grows with the rooms.
-const RESTART_READ_BYTES_MAX: u64 = 2 * (64 << 20) + (2 << 20);
+const RESTART_READ_BYTES_MAX: u64 = 3 * (64 << 20) + (2 << 20);
 
 fn room(number: usize) -> String {
     format!("room-{number}")
