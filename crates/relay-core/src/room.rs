@@ -46,9 +46,11 @@ pub(crate) struct Room {
 /// The messages of a room from before it was in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Past {
-    /// They are asked for, and not there yet.
+    /// They are to be asked for.
+    Wanted,
+    /// The archive was asked, and has not answered.
     Asked,
-    /// They could not be loaded, and nobody has asked again.
+    /// They could not be loaded, and nobody has wanted them since.
     Unavailable,
     /// They are in the tail.
     Loaded,
@@ -68,8 +70,10 @@ pub(crate) struct OpenSection {
 pub(crate) struct Rooms {
     rooms: Slots<Room>,
     by_name: BTreeMap<Rc<str>, Key>,
-    /// Rooms whose past is to be loaded, the first to ask first. Some may be forgotten by now.
+    /// Rooms whose past is to be loaded, in the order in which they came into memory. Some may be forgotten or asked for by now.
     to_load: OnceQueue,
+    /// Those of them that a member waits for: they go first.
+    waited_for: OnceQueue,
     /// Rooms that nobody uses and that stay for their messages, in the order of their last commits.
     unarchived: BTreeSet<(u64, Key)>,
     /// So many commits are in the archive.
@@ -82,6 +86,7 @@ impl Rooms {
             rooms: Slots::new(),
             by_name: BTreeMap::new(),
             to_load: OnceQueue::default(),
+            waited_for: OnceQueue::default(),
             unarchived: BTreeSet::new(),
             archived_commits: 0,
         }
@@ -102,7 +107,7 @@ impl Rooms {
                     name: Rc::clone(&name),
                     members: BTreeMap::new(),
                     tail: Tail::default(),
-                    past: Past::Asked,
+                    past: Past::Wanted,
                     past_commits: commits,
                     last_commit: 0,
                     open_section: OpenSection::default(),
@@ -127,25 +132,30 @@ impl Rooms {
         room.is_some_and(|room| room.members.contains_key(name))
     }
 
-    /// Asks for a room's past again, after a failure.
-    pub(crate) fn ask_again(&mut self, key: Key) {
+    /// A member waits for a room's past: it is asked for before those that nobody waits for, and after a failure again.
+    pub(crate) fn wait_for_past(&mut self, key: Key) {
         let Some(room) = self.rooms.get_mut(key) else { return };
         if room.past == Past::Unavailable {
-            room.past = Past::Asked;
-            self.to_load.push(key.index);
+            room.past = Past::Wanted;
+        }
+        if room.past == Past::Wanted {
+            self.waited_for.push(key.index);
         }
     }
 
     /// How many rooms may want their past to be loaded.
     pub(crate) fn to_load_len(&self) -> usize {
-        self.to_load.len()
+        self.waited_for.len() + self.to_load.len()
     }
 
-    /// The next room whose past is to be loaded.
+    /// The next room whose past is to be loaded. The archive is asked for it.
     pub(crate) fn pop_to_load(&mut self) -> Option<(Key, &Room)> {
-        while let Some(index) = self.to_load.pop() {
-            if let Some(key) = self.rooms.key_at(index) {
-                return Some((key, self.rooms.get(key)?));
+        while let Some(index) = self.waited_for.pop().or_else(|| self.to_load.pop()) {
+            let Some(key) = self.rooms.key_at(index) else { continue };
+            if self.rooms.get(key).is_some_and(|room| room.past == Past::Wanted) {
+                let room = self.rooms.get_mut(key)?;
+                room.past = Past::Asked;
+                return Some((key, room));
             }
         }
         None

@@ -62,6 +62,11 @@ impl Tail {
         self.chunks.push_front(Chunk { lines: Rc::new(lines), len_messages: wanted });
     }
 
+    /// Whether nothing that was committed before is wanted any more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len_messages >= HISTORY_LEN_MAX_MESSAGES
+    }
+
     /// The whole answer to `HISTORY`.
     pub(crate) fn answer(&mut self) -> Rc<Vec<u8>> {
         let answer = self.answer.take().unwrap_or_else(|| Rc::new(self.answer_after(&[], 0)));

@@ -35,14 +35,14 @@ pub struct Load {
 pub struct RoomId(Key);
 
 impl Hub {
-    /// The next history to load. Each is answered once, with [`Hub::history_loaded`] or [`Hub::history_unavailable`]. Rooms that were
-    /// forgotten before their turn came are not asked for.
+    /// The next history to load, those that somebody waits for first. Each is answered once, with [`Hub::history_loaded`] or
+    /// [`Hub::history_unavailable`]. Rooms that were forgotten before their turn came are not asked for.
     pub fn pop_load(&mut self) -> Option<Load> {
         let (key, room) = self.rooms.pop_to_load()?;
         Some(Load { room: RoomId(key), name: String::from(&*room.name), commits: room.past_commits })
     }
 
-    /// The histories that are still to be asked for. Those of rooms that were forgotten count until their turn comes.
+    /// The histories that are still to be asked for. Those of rooms that were forgotten or went first count until their turn comes.
     pub fn loads_len(&self) -> usize {
         self.rooms.to_load_len()
     }
@@ -83,10 +83,10 @@ impl Hub {
         let member = self.connections.get(key).and_then(|connection| connection.member.as_ref());
         let Some(room_key) = member.map(|member| member.room) else { return };
         let Some(room) = self.rooms.get_mut(room_key) else { return };
-        if room.past == Past::Loaded {
+        if room.past == Past::Loaded || room.tail.is_full() {
             return self.answer(now, key, Answer::History);
         }
-        self.rooms.ask_again(room_key);
+        self.rooms.wait_for_past(room_key);
         self.pause(now, key, Pause::History);
     }
 

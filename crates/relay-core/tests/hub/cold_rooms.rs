@@ -243,6 +243,47 @@ fn a_room_that_is_forgotten_before_its_turn_is_not_asked_for() {
 }
 
 #[test]
+fn rooms_that_somebody_waits_for_are_asked_for_first_and_each_once() {
+    let now = Nanos(1);
+    let mut hub = Hub::new(Settings::default());
+    let ids: Vec<ConnectionId> = (0..6)
+        .map(|number| {
+            let id = hub.connect(now, "127.0.0.1:1".parse().unwrap()).unwrap();
+            hub.receive(now, id, format!("JOIN alice room{number}\n").as_bytes());
+            id
+        })
+        .collect();
+    let first = hub.pop_load().unwrap();
+    for place in [4, 0, 2] {
+        hub.receive(now, ids[place], b"HISTORY\n");
+    }
+    assert!(hub.loads_len() > 0);
+    let names: Vec<String> = std::iter::from_fn(|| hub.pop_load()).map(|load| load.name).collect();
+    assert_eq!((first.name.as_str(), names), ("room0", ["room4", "room2", "room1", "room3", "room5"].map(str::to_owned).to_vec()));
+    assert_eq!(hub.loads_len(), 0);
+}
+
+#[test]
+fn a_history_that_is_in_memory_as_a_whole_waits_for_nothing() {
+    let mut world = held();
+    world.store("blue", "MESSAGE old 1");
+    world.join("alice", "blue");
+    let said: Vec<String> = (0..HISTORY_LEN_MAX_MESSAGES).map(|number| format!("MSG {number}\n")).collect();
+    world.send("alice", said[1..].concat());
+    world.commit();
+    world.join("bob", "blue");
+    world.send("bob", "HISTORY\n");
+    assert_eq!(world.received("bob"), "", "one is missing");
+    world.send("alice", &said[0]);
+    world.commit();
+    world.received("alice");
+    world.send("alice", "HISTORY\n");
+    let received = world.received("alice");
+    assert!(received.starts_with(&format!("HISTORY_BEGIN {HISTORY_LEN_MAX_MESSAGES}\nMESSAGE alice 1\n")), "{received}");
+    assert!(received.ends_with("MESSAGE alice 0\nHISTORY_END\n"), "{received}");
+}
+
+#[test]
 fn a_room_without_members_stays_until_the_last_of_its_messages_is_archived() {
     let mut world = held();
     world.join("alice", "blue");
