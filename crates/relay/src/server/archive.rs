@@ -30,6 +30,7 @@ async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallib
         until_due(&server).await;
         let began = server.now();
         let committed = server.folding.borrow_mut().begin();
+        server.backlog.borrow_mut().work_begins();
         let Ok(worked) = worker.call(move |archive| archive.work(committed)).await else { panic!("the archive worker has ended") };
         let took = server.now().since(began);
         server.metrics.borrow_mut().work_ns.add(took.as_nanos() as u64);
@@ -39,7 +40,7 @@ async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallib
                 if was_full {
                     warn!("there is room again: messages are moved from the log to the history");
                 }
-                land(&server, &worked, took);
+                land(&server, committed, &worked, took);
             }
             Err(error @ ArchiveError::Full { .. }) => {
                 // Said once: it is tried again and again.
@@ -80,10 +81,13 @@ async fn until_due(server: &Server) {
     }
 }
 
-fn land(server: &Server, worked: &Worked, took: Duration) {
+/// A piece of work with the log up to `committed` is done.
+fn land(server: &Server, committed: u64, worked: &Worked, took: Duration) {
     server.metrics.borrow_mut().folded_bytes += worked.log_bytes;
     let mut backlog = server.backlog.borrow_mut();
-    if backlog.folded(worked.log_bytes, took) {
+    let has_all = worked.folded == committed;
+    let has_caught_up = if has_all { backlog.folded_all(took) } else { backlog.folded(worked.log_bytes, took) };
+    if has_caught_up {
         info!("the history has caught up with the log: commits are not slowed any more");
     }
     let folded = server.folding.borrow_mut().worked(server.now(), worked, backlog.unfolded_bytes());

@@ -34,6 +34,8 @@ pub(super) struct Backlog {
     bytes_max: u64,
     unfolded_bytes: u64,
     unfolded_peak_bytes: u64,
+    /// What was unfolded when the archive began its piece of work.
+    begun_bytes: u64,
     pace: Pace,
     /// What the archive said last.
     state: ArchiveState,
@@ -60,6 +62,7 @@ impl Backlog {
             bytes_max,
             unfolded_bytes: 0,
             unfolded_peak_bytes: 0,
+            begun_bytes: 0,
             pace: Pace::default(),
             state: ArchiveState::Works,
             last_submitted: Nanos(0),
@@ -93,10 +96,24 @@ impl Backlog {
         self.unfolded_peak_bytes = self.unfolded_peak_bytes.max(self.unfolded_bytes);
     }
 
+    /// The archive begins a piece of work.
+    pub(super) fn work_begins(&mut self) {
+        self.begun_bytes = self.unfolded_bytes;
+    }
+
+    /// It has folded everything that there was when it began. What its pieces bring is an estimate, and this is exact: an error does not
+    /// stay. True as below.
+    pub(super) fn folded_all(&mut self, took: Duration) -> bool {
+        self.folded(self.begun_bytes, took)
+    }
+
     /// A piece of the archive's work is done. True when this ends an episode of slow commits.
     pub(super) fn folded(&mut self, log_bytes: u64, took: Duration) -> bool {
         self.state = ArchiveState::Works;
-        self.pace.measure(log_bytes, took);
+        // Before, it pauses, and deletes for hours what is old: that says nothing of what it does when commits are to be slowed.
+        if self.unfolded_bytes >= self.bytes_max / 4 {
+            self.pace.measure(log_bytes, took);
+        }
         self.unfolded_bytes = self.unfolded_bytes.saturating_sub(log_bytes);
         // Far below where it began: an episode that swings around half is one.
         self.is_slowing && self.unfolded_bytes < self.bytes_max / 4 && std::mem::take(&mut self.is_slowing)
@@ -128,12 +145,12 @@ impl Backlog {
         self.unfolded_peak_bytes
     }
 
-    /// The pace of the archive, in log bytes per second; 0 before it has folded anything.
+    /// The pace of the archive when it was last behind, in log bytes per second; 0 when it never was.
     pub(super) fn pace_bytes_per_second(&self) -> u64 {
         self.pace.ns_per_byte().map_or(0, |ns_per_byte| (1e9 / ns_per_byte) as u64)
     }
 
-    /// The time from the last commit to the next one. Until the archive has folded something its pace is unknown, and there is none.
+    /// The time from the last commit to the next one. Until the archive has folded something that it was behind with its pace is unknown, and there is none.
     fn distance(&self) -> Duration {
         let half_bytes = self.bytes_max / 2;
         let above_bytes = self.unfolded_bytes.saturating_sub(half_bytes);

@@ -86,8 +86,10 @@ fn an_episode_of_slow_commits_is_told_once_and_ends_far_below_where_it_began() {
 #[test]
 fn the_pace_follows_the_archive() {
     let mut backlog = Backlog::new(BOUND);
+    backlog.committed(BOUND);
     let mut fold = |ms, pieces| {
         for _ in 0..pieces {
+            backlog.committed(MIB);
             backlog.folded(MIB, Duration::from_millis(ms));
         }
         backlog.pace_bytes_per_second() / MIB
@@ -95,6 +97,33 @@ fn the_pace_follows_the_archive() {
     assert_eq!(fold(10, 500), 100);
     assert!((51..=99).contains(&fold(20, 30)), "what it did before counts still");
     assert_eq!(fold(20, 500), 50);
+}
+
+#[test]
+fn hours_of_deleting_while_little_is_unfolded_do_not_slow_commits_later() {
+    let mut backlog = at(BOUND / 2 + MIB);
+    let before_ns = distance_ns(&backlog);
+    backlog.folded(BOUND / 2, Duration::from_nanos(BOUND / 2 * 10));
+    for _ in 0..100_000 {
+        backlog.folded(0, Duration::from_millis(50));
+    }
+    backlog.committed(BOUND / 2 - MIB);
+    backlog.committed(MIB);
+    assert_eq!(distance_ns(&backlog), before_ns);
+}
+
+#[test]
+fn what_the_archive_counts_wrong_does_not_stay() {
+    for counted_bytes in [0, 3 * MIB, 9 * MIB] {
+        let mut backlog = Backlog::new(BOUND);
+        backlog.committed(5 * MIB);
+        backlog.work_begins();
+        backlog.folded(counted_bytes, Duration::ZERO);
+        backlog.work_begins();
+        backlog.committed(MIB);
+        backlog.folded_all(Duration::ZERO);
+        assert_eq!(backlog.unfolded_bytes(), MIB, "only what came since is left");
+    }
 }
 
 /// Whoever writes without a pause, twice as fast as it is folded: a commit of one MiB takes 5 ms, folding it 10 ms.

@@ -59,42 +59,49 @@ async fn next_commit<S: Storage>(server: &Rc<Server>, worker: &Worker<S>, is_ref
             server.commits.heard().await;
             continue;
         }
-        if let Some(on_disk) = submit_if_allowed(server, worker) {
-            if let Some(since) = waits_since {
-                let mut metrics = server.metrics.borrow_mut();
-                metrics.commit_delay_ns.add(on_disk.submitted.since(since).as_nanos() as u64);
-                metrics.commits_delayed_at_bound += u64::from(is_at_bound);
-            }
-            return on_disk;
-        }
         let now = server.now();
         let verdict = server.backlog.borrow().verdict(now);
-        if let Verdict::Full = verdict {
-            refuse(server, is_refusing);
-            continue;
+        match verdict {
+            Verdict::Go => {
+                if let Some(on_disk) = submit(server, worker, now) {
+                    if let Some(since) = waits_since {
+                        let mut metrics = server.metrics.borrow_mut();
+                        metrics.commit_delay_ns.add(now.since(since).as_nanos() as u64);
+                        metrics.commits_delayed_at_bound += u64::from(is_at_bound);
+                    }
+                    return on_disk;
+                }
+            }
+            Verdict::NotBefore(_) | Verdict::WhenFolded => {
+                waits_since.get_or_insert(now);
+                is_at_bound |= verdict == Verdict::WhenFolded;
+                tell_slow(server);
+            }
+            Verdict::Full => {
+                refuse(server, is_refusing);
+                continue;
+            }
         }
-        waits_since.get_or_insert(now);
-        tell_slow(server);
         // What the archive reports is heard here too.
         if let Verdict::NotBefore(at) = verdict {
             let _ = miniloop::timeout(at.since(now), server.commits.heard()).await;
         } else {
-            is_at_bound = true;
             server.commits.heard().await;
         }
     }
 }
 
-/// Has the worker commit what is open, if there is something and the archive allows it. The worker has it from now on, whether or not
-/// anybody awaits.
+/// Has the worker commit what is open, if there is something and the archive allows it.
 fn submit_if_allowed<S: Storage>(server: &Server, worker: &Worker<S>) -> Option<OnDisk<S>> {
-    let submitted = server.now();
-    let mut backlog = server.backlog.borrow_mut();
-    if backlog.verdict(submitted) != Verdict::Go {
-        return None;
-    }
+    let now = server.now();
+    let verdict = server.backlog.borrow().verdict(now);
+    if verdict == Verdict::Go { submit(server, worker, now) } else { None }
+}
+
+/// Has the worker commit what is open, if there is something. The worker has it from now on, whether or not anybody awaits.
+fn submit<S: Storage>(server: &Server, worker: &Worker<S>, submitted: Nanos) -> Option<OnDisk<S>> {
     let batch = server.hub.borrow_mut().take_batch()?;
-    backlog.submitted(submitted);
+    server.backlog.borrow_mut().submitted(submitted);
     Some(OnDisk { submitted, call: worker.call(move |storage| (storage.commit(&batch), batch)) })
 }
 
