@@ -1,7 +1,7 @@
 //! Every bound of the storage, with its reason. Nothing else in `storage` names a number of bytes of its own choice.
 //!
 //! What counts bytes of one record stands here too, because the format, the reader and the start-up check must agree on it.
-//! Next: `contract.rs`.
+//! Next: `wall_clock.rs`.
 
 use std::time::Duration;
 
@@ -94,6 +94,17 @@ pub(crate) const GATHER_STEP_BYTES: u64 = 4 << 20;
 
 /// How many segments a step of retention deletes or rewrites: some milliseconds, as one transaction of folding.
 pub(crate) const RETENTION_STEP_SEGMENTS: u32 = 32;
+
+/// How many rooms a step of retention looks at: some milliseconds.
+pub(crate) const RETENTION_STEP_ROOMS: usize = 512;
+
+/// How many steps of retention are done between two windows at most: as many as delete all segments that a window may bring. More of them
+/// wait until the next window is folded, because commits may wait for that, and a rule that is new may have millions to delete.
+pub(crate) const RETENTION_STEPS_MAX: u32 = (FOLD_WINDOW_BYTES / FOLD_PAGE_BYTES) as u32 / RETENTION_STEP_SEGMENTS;
+
+/// The rooms whose first segments wait to be deleted: a few MiB of names, more than a window may hold. Beyond it all rooms are looked at
+/// again instead.
+pub(crate) const CROWDED_ROOMS_MAX: usize = 100_000;
 
 /// How long the archive worker waits for another program that has history.db locked: rooms to be loaded wait with it.
 pub(crate) const ARCHIVE_BUSY: Duration = Duration::from_millis(20);

@@ -172,7 +172,7 @@ fn a_thousand_power_cuts_and_failures_lose_nothing_and_show_nothing_twice() {
         let mut run = Run::new(seed);
         let fault = [Fault::PowerCut, Fault::PowerCut, Fault::IoError, Fault::Full, Fault::ShortWrite][run.random.below(5) as usize];
         run.disk.fail_at(1 + run.random.below(call_count) as usize, fault);
-        println!("seed {seed}: {fault:?}");
+        eprintln!("seed {seed}: {fault:?}");
         run.live_and_check();
         reached.windows += run.reached.windows;
         reached.loads += run.reached.loads;

@@ -1,7 +1,7 @@
 //! The wall clock. The only file that reads it: a record carries the time of its commit for people to read, and nothing is decided by it.
 //!
 //! Deadlines and order never use this clock, because it jumps: deadlines use miniloop's, order is the record's sequence. Next:
-//! `contract.rs`.
+//! `position.rs`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

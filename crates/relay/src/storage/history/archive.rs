@@ -20,7 +20,7 @@ use crate::storage::{
     contract::{Archive, ArchiveError, Loaded, Next, StorageError, Worked},
     error::quoted,
     folder::HISTORY,
-    limits::{BUSY_RETRY, FOLD_TRANSACTION_BYTES, GATHER_STEP_BYTES, REFUSED_RETRY},
+    limits::{BUSY_RETRY, FOLD_TRANSACTION_BYTES, GATHER_STEP_BYTES, REFUSED_RETRY, RETENTION_STEPS_MAX},
     log::{Preparer, Scan},
 };
 use relay_core::limits::HISTORY_LEN_MAX_MESSAGES;
@@ -39,8 +39,8 @@ pub struct HistoryArchive {
     /// The lines that the window had when it was full.
     window_line_bytes: usize,
     is_writing: bool,
-    /// A window was written since the rules were last looked at.
-    is_retaining: bool,
+    /// How many steps of retention may be done before the next window is gathered.
+    retention_steps_left: u32,
     folded: u64,
     retaining: Retaining,
     unix_ms: fn() -> u64,
@@ -70,7 +70,7 @@ impl HistoryArchive {
             told_log_bytes: 0,
             window_line_bytes: 0,
             is_writing: false,
-            is_retaining: false,
+            retention_steps_left: 0,
             retaining: Retaining::new(retention, disks),
             unix_ms,
             data_dir,
@@ -87,13 +87,12 @@ impl HistoryArchive {
     fn gather(&mut self, committed: u64) -> Result<(), ArchiveError> {
         let mut gathered_bytes = 0;
         while gathered_bytes < GATHER_STEP_BYTES && !self.window.is_full() {
-            let before = self.reader.position();
             let record = self.reader.next_record_up_to(committed).map_err(|error| ArchiveError::Failed(error.to_string()))?;
             let Some(record) = record else { break };
-            let log_bytes = record.padded_bytes();
-            self.window.add(&record, record.position_behind(before));
-            gathered_bytes += log_bytes;
+            self.window.add(&record);
+            gathered_bytes += record.padded_bytes();
         }
+        self.window.ends_at(self.reader.position());
         self.window_log_bytes += gathered_bytes;
         if self.window.is_full() || self.reader.position().sequence >= committed {
             self.is_writing = !self.window.is_empty();
@@ -114,7 +113,7 @@ impl HistoryArchive {
             }
             self.retaining.history_grew();
             self.is_writing = false;
-            self.is_retaining = true;
+            self.retention_steps_left = RETENTION_STEPS_MAX;
             let rest = std::mem::take(&mut self.window_log_bytes) - std::mem::take(&mut self.told_log_bytes);
             return Ok(rest);
         }
@@ -144,6 +143,10 @@ impl HistoryArchive {
         let detail = self.failure.take();
         match error {
             DatabaseError::Full => ArchiveError::Full { folder: self.data_dir.clone() },
+            DatabaseError::Busy => {
+                let history = self.data_dir.join(HISTORY);
+                ArchiveError::Failed(format!("{}: {error}: `fuser {}` says which", history.display(), quoted(&history)))
+            }
             error => {
                 let what = detail.unwrap_or_else(|| error.to_string());
                 let (history, data_dir) = (self.data_dir.join(HISTORY), quoted(&self.data_dir));
@@ -177,24 +180,18 @@ impl Archive for HistoryArchive {
             };
         }
         let has_more = self.reader.position().sequence < committed || !self.window.is_empty();
-        // Between two windows, or it would wait for ever behind a flood.
-        if self.is_retaining || !has_more {
+        // Between two windows, or it would wait for ever behind a flood; and the flood must not wait for it.
+        if !has_more || self.retention_steps_left > 0 {
+            self.retention_steps_left = self.retention_steps_left.saturating_sub(1);
             match self.retaining.step(&self.database, (self.unix_ms)()) {
                 Ok(Some(Next::Now)) => return Ok(self.worked(0, Next::Now)),
-                Ok(next) => {
-                    self.is_retaining = false;
-                    if let (Some(next), false) = (next, has_more) {
-                        return Ok(self.worked(0, next));
-                    }
-                }
+                Ok(_) if has_more => self.retention_steps_left = 0,
+                Ok(next) => return files_are_refused.unwrap_or(Ok(self.worked(0, next.unwrap_or(Next::WhenCommitted)))),
                 Err(error) => return self.busy_or_failed(error),
             }
         }
-        if has_more {
-            self.gather(committed)?;
-            return Ok(self.worked(0, Next::Now));
-        }
-        files_are_refused.unwrap_or(Ok(self.worked(0, Next::WhenCommitted)))
+        self.gather(committed)?;
+        Ok(self.worked(0, Next::Now))
     }
 
     fn load(&mut self, room: &str, up_to: u64) -> Result<Loaded, ArchiveError> {

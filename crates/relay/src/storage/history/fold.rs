@@ -68,8 +68,8 @@ struct RoomWritten {
 }
 
 impl Window {
-    /// Adds a record that follows those before it, `behind` which the log goes on.
-    pub(crate) fn add(&mut self, record: &Record<'_>, behind: LogPosition) {
+    /// Adds a record that follows those before it.
+    pub(crate) fn add(&mut self, record: &Record<'_>) {
         for section in record.sections() {
             let run = Run {
                 id: MessageId { sequence: record.sequence(), ordinal: 0 },
@@ -79,6 +79,10 @@ impl Window {
             };
             self.add_run(section.room, run, section.lines);
         }
+    }
+
+    /// Behind its last record the log goes on here.
+    pub(crate) fn ends_at(&mut self, behind: LogPosition) {
         self.behind = Some(behind);
     }
 

@@ -16,7 +16,7 @@ use crate::storage::{
     contract::Next,
     disk::{Access, Disk},
     folder::HISTORY,
-    limits::RETENTION_STEP_SEGMENTS,
+    limits::{CROWDED_ROOMS_MAX, RETENTION_STEP_ROOMS, RETENTION_STEP_SEGMENTS},
 };
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ pub(crate) struct Disks {
 pub(crate) struct Retaining {
     rules: Retention,
     disks: Disks,
-    /// Rooms with more messages than are kept, and the number of the first that is.
+    /// Rooms that may have more messages than are kept, and the number of the first that is.
     crowded: VecDeque<(String, u64)>,
     /// The room up to which all were looked at since the start; `None` when all were.
     looked_at: Option<String>,
@@ -79,6 +79,10 @@ impl Retaining {
             let first_kept = |next_number: u64| next_number.saturating_sub(keep);
             let crowded = rooms.into_iter().map(|(room, next_number)| (room, first_kept(next_number)));
             self.crowded.extend(crowded.filter(|(_, first_kept)| *first_kept > 1));
+            if self.crowded.len() > CROWDED_ROOMS_MAX {
+                self.crowded = VecDeque::new();
+                self.looked_at = Some(String::new());
+            }
         }
     }
 
@@ -89,21 +93,7 @@ impl Retaining {
 
     /// Deletes a few segments. Returns when there is more to do, or `None` when only another fold can bring more.
     pub(crate) fn step(&mut self, database: &Database, now_ms: u64) -> Result<Option<Next>, DatabaseError> {
-        if let Some((room, first_kept)) = self.crowded.front() {
-            if !delete_below(database, room, *first_kept)? {
-                self.crowded.pop_front();
-            }
-            return Ok(Some(Next::Now));
-        }
-        if let (Some(room), Some(keep)) = (&self.looked_at, self.rules.keep_messages) {
-            let next = database.room_after(room)?;
-            if let Some(room) = &next
-                && let Some(last) = database.last_summary(room)?
-            {
-                self.rooms_grew(vec![(room.clone(), end_number(&last))]);
-            }
-            debug_assert!(keep > 0, "checked where it is read");
-            self.looked_at = next;
+        if self.step_by_count(database)? {
             return Ok(Some(Next::Now));
         }
         if self.step_by_budget(database)? {
@@ -112,12 +102,57 @@ impl Retaining {
         self.step_by_age(database, now_ms)
     }
 
+    /// True when there may be more to do.
+    fn step_by_count(&mut self, database: &Database) -> Result<bool, DatabaseError> {
+        if self.crowded.is_empty() {
+            return self.look_at_rooms(database);
+        }
+        let (mut rows, mut done_len) = (Vec::new(), 0);
+        for (room, first_kept) in self.crowded.iter().take(RETENTION_STEP_ROOMS) {
+            let is_below = |summary: &Summary| summary.end_number() <= *first_kept;
+            // Mostly none is, and the first one tells.
+            if database.rows_of_room(room, 1)?.first().is_some_and(is_below) {
+                let first = database.rows_of_room(room, RETENTION_STEP_SEGMENTS - rows.len() as u32)?;
+                rows.extend(first.iter().take_while(|summary| is_below(summary)).map(|summary| summary.row));
+                if rows.len() == RETENTION_STEP_SEGMENTS as usize {
+                    break;
+                }
+            }
+            done_len += 1;
+        }
+        if !rows.is_empty() {
+            database.transaction(|writing| rows.iter().try_for_each(|row| writing.delete(*row)))?;
+        }
+        self.crowded.drain(..done_len);
+        Ok(true)
+    }
+
+    /// Looks which of the next rooms have too many messages. False when all rooms were looked at.
+    fn look_at_rooms(&mut self, database: &Database) -> Result<bool, DatabaseError> {
+        let Some(mut room) = self.looked_at.take() else { return Ok(false) };
+        let mut rooms = Vec::new();
+        while rooms.len() < RETENTION_STEP_ROOMS {
+            let Some(next) = database.room_after(&room)? else { break };
+            room = next;
+            if let Some(last) = database.last_summary(&room)? {
+                rooms.push((room.clone(), last.end_number()));
+            }
+        }
+        if rooms.len() == RETENTION_STEP_ROOMS {
+            self.looked_at = Some(room);
+        }
+        self.rooms_grew(rooms);
+        Ok(true)
+    }
+
     fn step_by_age(&mut self, database: &Database, now_ms: u64) -> Result<Option<Next>, DatabaseError> {
         let Some(keep_for) = self.rules.keep_for else { return Ok(None) };
         let interval = (keep_for / 100).clamp(Duration::from_secs(60), Duration::from_secs(24 * 60 * 60));
         let Some(sweep) = self.sweep else {
-            if now_ms < self.next_sweep_ms {
-                return Ok(Some(Next::In(Duration::from_millis(self.next_sweep_ms - now_ms))));
+            let wait = Duration::from_millis(self.next_sweep_ms.saturating_sub(now_ms));
+            // Longer than an interval it is when the clock was ahead at the last sweep: that one does not count.
+            if !wait.is_zero() && wait <= interval {
+                return Ok(Some(Next::In(wait)));
             }
             self.next_sweep_ms = now_ms.saturating_add(interval.as_millis() as u64);
             let before_ms = now_ms.saturating_sub(u64::try_from(keep_for.as_millis()).unwrap_or(u64::MAX));
@@ -166,22 +201,6 @@ impl Retaining {
         })?;
         Ok(true)
     }
-}
-
-/// Deletes segments of a room that lie wholly before a number. True when there may be more of them.
-fn delete_below(database: &Database, room: &str, first_kept: u64) -> Result<bool, DatabaseError> {
-    let first = database.rows_of_room(room, RETENTION_STEP_SEGMENTS)?;
-    let rows: Vec<i64> = first.iter().take_while(|summary| end_number(summary) <= first_kept).map(|summary| summary.row).collect();
-    if rows.is_empty() {
-        return Ok(false);
-    }
-    database.transaction(|writing| rows.iter().try_for_each(|row| writing.delete(*row)))?;
-    Ok(rows.len() == RETENTION_STEP_SEGMENTS as usize)
-}
-
-/// The number of the message behind a segment.
-fn end_number(summary: &Summary) -> u64 {
-    summary.first_number.saturating_add(u64::from(summary.message_count))
 }
 
 fn is_first_of_room(database: &Database, summary: &Summary) -> Result<bool, DatabaseError> {

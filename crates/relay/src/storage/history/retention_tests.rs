@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::storage::{
-    contract::{Archive, Storage},
-    history::HistoryArchive,
-    limits::SEGMENT_BYTES,
+    contract::{Archive, ArchiveError, Storage},
+    history::{HistoryArchive, open_connection},
+    limits::{RETENTION_STEPS_MAX, SEGMENT_BYTES},
     log::Log,
     memory_disk::MemoryDisk,
     open::{Opened, open_on},
@@ -237,4 +237,79 @@ fn the_rules_are_kept_also_when_there_is_always_more_to_fold() {
     let bytes = world.disk.content(HISTORY).len() as u64;
     let window_bytes = crate::storage::FOLD_WINDOW_BYTES as u64;
     assert!(bytes < BUDGET_BYTES + 2 * window_bytes, "{bytes} bytes, though three windows were folded");
+}
+
+#[test]
+fn a_rule_that_deletes_much_lets_the_log_be_folded_meanwhile() {
+    let mut world = World::new(Retention::default());
+    // A segment in each of more rooms than are deleted between two windows.
+    let rooms: Vec<String> = (0..RETENTION_STEPS_MAX * RETENTION_STEP_SEGMENTS + 1000).map(|number| format!("attic{number}")).collect();
+    for some in rooms.chunks(2000) {
+        let section = |room: &String| Section { room: room.clone(), message_count: 1, lines: b"MESSAGE ada 1 .\n".to_vec() };
+        world.committed = world.log.commit(&Batch { sections: some.iter().map(section).collect() }).expect("the disk works").sequence;
+    }
+    world.work();
+    NOW_MS.set(2000 * DAY_MS);
+    let mut world = world.reopened(keep_days(10));
+    let mut steps_of_folds = Vec::new();
+    for step in 0..RETENTION_STEPS_MAX + 20 {
+        // A commit for each step: there is always more to fold.
+        world.say("hall", 0..1, 50);
+        let before = world.archive.folded();
+        let worked = world.archive.work(world.committed).expect("the disk works");
+        if worked.folded > before {
+            steps_of_folds.push(step);
+        }
+    }
+    assert!(steps_of_folds.len() >= 2, "{steps_of_folds:?}");
+    assert!(steps_of_folds[1] - steps_of_folds[0] >= RETENTION_STEPS_MAX, "{steps_of_folds:?}: it was not kept from deleting either");
+    world.work();
+    assert!(rooms.iter().step_by(500).all(|room| world.kept(room).is_empty()));
+    assert!(!world.kept("hall").is_empty());
+}
+
+#[test]
+fn a_clock_that_was_ahead_does_not_keep_it_from_looking() {
+    let mut world = World::new(keep_days(10));
+    NOW_MS.set(3000 * DAY_MS);
+    world.work();
+    NOW_MS.set(1000 * DAY_MS);
+    world.say("hall", 0..1, 50);
+    world.work();
+    NOW_MS.set(1020 * DAY_MS);
+    world.work();
+    assert!(world.kept("hall").is_empty());
+}
+
+#[test]
+fn more_crowded_rooms_than_are_known_by_name_are_found_all_the_same() {
+    let mut world = World::new(Retention::default());
+    for round in 0..10 {
+        world.say("hall", 200 * round..200 * (round + 1), 100);
+        world.work();
+    }
+    let connection = open_connection(Arc::new(world.disk.clone()), HISTORY, Access::ReadWrite).expect("the disk works").connection;
+    let database = Database::check(connection).expect("the history is right");
+    let disk: Arc<dyn Disk> = Arc::new(world.disk.clone());
+    let mut retaining = Retaining::new(keep_messages(500), Disks { data: disk.clone(), log: disk });
+    retaining.looked_at = None;
+    retaining.rooms_grew((0..CROWDED_ROOMS_MAX).map(|number| (format!("room{number}"), 501 + number as u64)).collect());
+    assert!(retaining.crowded.len() < CROWDED_ROOMS_MAX, "the first has no more than it may have");
+    retaining.rooms_grew(vec![("hall".to_owned(), 2001), ("lobby".to_owned(), 2001), ("attic".to_owned(), 2001)]);
+    assert!(retaining.crowded.is_empty());
+    while retaining.step(&database, 0).expect("the disk works") == Some(Next::Now) {}
+    assert!((500..=500 + SEGMENT_BYTES / 100).contains(&world.kept("hall").len()));
+}
+
+#[test]
+fn a_log_file_that_cannot_be_made_is_told_of_though_something_is_to_be_deleted_later() {
+    let mut world = World::new(keep_days(10));
+    world.disk.set_free_bytes(0);
+    let told = loop {
+        match world.archive.work(0) {
+            Ok(worked) if worked.next == Next::Now => {}
+            told => break told,
+        }
+    };
+    assert!(matches!(told, Err(ArchiveError::Full { .. })), "{told:?}");
 }

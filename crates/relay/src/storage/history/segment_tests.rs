@@ -114,7 +114,8 @@ fn the_stored_form_never_changes_silently() {
 
 #[test]
 fn what_is_not_a_segment_is_told() {
-    let changes: [(&str, fn(&mut Segment)); 12] = [
+    type Change = fn(&mut Segment);
+    let changes: [(&str, Change); 12] = [
         ("first number is 0", |segment| segment.first_number = 0),
         ("runs are none", |segment| segment.runs.clear()),
         ("lines are not UTF-8", |segment| segment.lines[12] = 0xff),

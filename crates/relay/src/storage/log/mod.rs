@@ -1,7 +1,7 @@
 //! The log: opens it, and makes batches durable, one record and one `fdatasync` each.
 //!
 //! Knows nothing of rooms' rules, sockets or the loop, and of the history only how far it has come; runs on the commit worker's thread and
-//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `tools/room_reader.rs`.
+//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `history/mod.rs`.
 
 mod record;
 mod file_names;
@@ -25,10 +25,10 @@ use record::Link;
 use relay_core::Batch;
 use std::{collections::VecDeque, io, sync::Arc};
 
+pub(crate) use file_names::file_name as log_file_name;
+pub(crate) use log_end::unfinished_commits;
 pub use prepare::Preparer;
 pub use record::{Record, StoredSection};
-pub(crate) use log_end::unfinished_commits;
-pub(crate) use file_names::file_name as log_file_name;
 pub(crate) use salvage::{Gap, Salvage, Salvaged};
 pub(crate) use scan::{Place, Scan};
 

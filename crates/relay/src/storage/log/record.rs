@@ -1,7 +1,7 @@
 //! The record: one commit as it stands in a log file. Encodes a batch, and decides whether bytes are a record.
 //!
 //! Pure: bytes in, bytes or a verdict out; it knows no file. Encoding copies each byte once and checksums it once. All numbers are
-//! little-endian. `docs/decisions/0001-log-format.md` says why the format is as it is. Next: `disk.rs`, where it goes.
+//! little-endian. `docs/decisions/0001-log-format.md` says why the format is as it is. Next: `file_names.rs`.
 //!
 //! ```text
 //! header   0  magic               4 bytes, the first of which no UTF-8 text holds: no message can look like a header
@@ -20,7 +20,6 @@
 //! padding     zeros up to the next multiple of 4,096
 //! ```
 
-use crate::storage::position::LogPosition;
 use crate::storage::limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX, SECTOR_BYTES};
 use relay_core::Batch;
 use relay_core::limits::{BATCH_LEN_MAX_ROOMS, BATCH_MAX_BYTES, ROOM_NAME_LEN_MAX_CHARS};
@@ -66,13 +65,6 @@ impl<'a> Record<'a> {
     /// What the record takes in its file.
     pub(crate) fn padded_bytes(&self) -> u64 {
         self.header.padded_bytes()
-    }
-
-    /// Where the log goes on behind this record, which was found at `before` or at the start of the file after that.
-    pub(crate) fn position_behind(&self, before: LogPosition) -> LogPosition {
-        let Header { sequence, checksum, file_number, .. } = self.header;
-        let offset = if file_number == before.file_number { before.offset } else { 0 };
-        LogPosition { sequence, checksum, file_number, offset: offset + self.padded_bytes() }
     }
 
     /// The rooms of the commit, in the order in which they were first written to.
