@@ -26,7 +26,8 @@ pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
 /// What takes less time shows no progress: nobody has begun to wonder.
 pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
-/// The smallest disk budget: half of it may be log (three files in use and two spare ones), the rest is history and its journal.
+/// The smallest disk budget: three fifths of it may be log (four files in use and one that is ready, or fewer and two spare ones), the rest
+/// is history and its journal.
 pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;
 
 /// How much of the log may wait to be folded, unless the disk budget allows less. It rides out a burst of ten million messages, and a start

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use super::loads;
 use super::state::Server;
 use super::stop::Stop;
-use crate::storage::{Archive, ArchiveError, Worked};
+use crate::storage::{Archive, ArchiveError, Next, Worked};
 
 pub(super) fn start(server: &Rc<Server>, archive: impl Archive) -> io::Result<()> {
     let worker = Rc::new(Worker::new("archive", move || archive)?);
@@ -34,17 +34,18 @@ async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallib
         let Ok(worked) = worker.call(move |archive| archive.work(committed)).await else { panic!("the archive worker has ended") };
         let took = server.now().since(began);
         server.metrics.borrow_mut().work_ns.add(took.as_nanos() as u64);
-        let is_full = matches!(worked, Err(ArchiveError::Full { .. }));
         match worked {
             Ok(worked) => {
-                if was_full {
+                // Not after each piece: what is full may be so for a log file only, which is tried again between them.
+                if was_full && worked.next != Next::Now {
+                    was_full = false;
                     warn!("there is room again: messages are moved from the log to the history");
                 }
                 land(&server, committed, &worked, took);
             }
             Err(error @ ArchiveError::Full { .. }) => {
                 // Said once: it is tried again and again.
-                if !was_full {
+                if !std::mem::replace(&mut was_full, true) {
                     warn!("{error}");
                 }
                 server.metrics.borrow_mut().archive_full += 1;
@@ -61,7 +62,6 @@ async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallib
                 pending().await
             }
         }
-        was_full = is_full;
         // They may wait for what was folded, and those that wait for a full disk must hear of it.
         server.commits.ring();
     }

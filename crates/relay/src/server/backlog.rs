@@ -150,7 +150,8 @@ impl Backlog {
         self.pace.ns_per_byte().map_or(0, |ns_per_byte| (1e9 / ns_per_byte) as u64)
     }
 
-    /// The time from the last commit to the next one. Until the archive has folded something that it was behind with its pace is unknown, and there is none.
+    /// The time from the last commit to the next one. Until the archive has folded something that it was behind with, its pace is unknown,
+    /// and there is none.
     fn distance(&self) -> Duration {
         let half_bytes = self.bytes_max / 2;
         let above_bytes = self.unfolded_bytes.saturating_sub(half_bytes);

@@ -1,9 +1,9 @@
 //! Storage: makes committed messages durable, and reads them back.
 //!
 //! The server sees two traits, so that a test can pass what waits or fails: [`Storage`], which makes a batch durable, and [`Archive`],
-//! which moves what is durable into the history and reads rooms back. The real ones are the [`Log`], plain files that hold one record for each
-//! commit, and the [`HistoryArchive`], a SQLite file that holds everything by room. [`open`] puts both together. The files stand in reading
-//! order: a file uses only those above it. `docs/decisions/` says why it is built so, `docs/DURABILITY.md` what it promises.
+//! which moves what is durable into the history and reads rooms back. The real ones are the [`Log`], plain files that hold one record for
+//! each commit, and the [`HistoryArchive`], a SQLite file that holds everything by room. [`open`] puts both together. The files stand in
+//! reading order: a file uses only those above it. `docs/decisions/` says why it is built so, `docs/DURABILITY.md` what it promises.
 //!
 //! ```text
 //! Batch -> record -> one pwrite + one fdatasync -> log/00000001.log, ..      the commit worker
