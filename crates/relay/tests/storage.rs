@@ -218,3 +218,13 @@ fn history_needs_a_log() {
     let error = print_history(&data_dir, "lounge", &mut Vec::new()).expect_err("the log is empty");
     assert!(matches!(error, HistoryError::RoomNotFound { .. }), "{error}");
 }
+
+#[test]
+fn a_server_whose_lock_file_was_removed_is_still_the_only_one() {
+    let (_parent, data_dir) = new_data_dir();
+    let first = open(&data_dir).expect("a new folder opens");
+    fs::remove_file(data_dir.join("lock")).expect("it is ours");
+    check_refused(&data_dir, "another process is using");
+    drop(first);
+    open(&data_dir).expect("the lock is free");
+}

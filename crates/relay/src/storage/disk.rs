@@ -32,6 +32,8 @@ pub(crate) trait Disk: Send + Sync {
     fn sync_folder(&self) -> io::Result<()>;
     /// What the file system has left for us.
     fn free_bytes(&self) -> io::Result<u64>;
+    /// A number that tells the file of this name from others, as long as either is open.
+    fn identity(&self, name: &str) -> io::Result<u64>;
 }
 
 /// A file of that folder.
@@ -144,6 +146,10 @@ impl Disk for OsDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         let file_system = rustix::fs::fstatvfs(&self.folder)?;
         Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
+    }
+
+    fn identity(&self, name: &str) -> io::Result<u64> {
+        Ok(rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_ino)
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 /// A data folder that this process alone may write to, as long as this value lives; the kernel gives the lock back even after `kill -9`.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    _lock: File,
+    _locks: [File; 2],
 }
 
 impl Folder {
@@ -27,8 +27,14 @@ impl Folder {
     pub(crate) fn open(data_dir: &Path) -> Result<Folder, OpenError> {
         make_private(data_dir, check_ours)?;
         let lock = lock(data_dir)?;
-        make_private(&log_dir(data_dir), |_| Ok(()))?;
-        Ok(Folder { _lock: lock })
+        let log_dir = log_dir(data_dir);
+        make_private(&log_dir, |_| Ok(()))?;
+        // The lock file may have been removed under a server that runs: "stale", somebody thought. The log's folder cannot.
+        let log = File::open(&log_dir).map_err(open_error("opening", &log_dir))?;
+        if !try_lock(&log, &log_dir)? {
+            return Err(OpenError::InUse { path: data_dir.to_owned(), pid: None });
+        }
+        Ok(Folder { _locks: [lock, log] })
     }
 }
 
@@ -101,19 +107,24 @@ fn lock(data_dir: &Path) -> Result<File, OpenError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
     let mut file = File::from(opened.map_err(|error| open_error("opening", &path)(error.into()))?);
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            // The number is a help for people; what decides is the kernel's lock. A number has at most ten digits.
-            let mut text = String::new();
-            let pid = file.take(10).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(OpenError::InUse { path: data_dir.to_owned(), pid });
-        }
-        Err(error) => return Err(open_error("locking", path)(error.into())),
+    if !try_lock(&file, &path)? {
+        // The number is a help for people; what decides is the kernel's lock. A number has at most ten digits.
+        let mut text = String::new();
+        let pid = file.take(10).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+        return Err(OpenError::InUse { path: data_dir.to_owned(), pid });
     }
     let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     written.map_err(open_error("writing to", path))?;
     Ok(file)
+}
+
+/// False if another process has it.
+fn try_lock(file: &File, path: &Path) -> Result<bool, OpenError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(open_error("locking", path)(error.into())),
+    }
 }
 
 const LOCK: &str = "lock";

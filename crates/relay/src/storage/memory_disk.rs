@@ -283,6 +283,10 @@ impl Disk for MemoryDisk {
         let state = self.lock();
         if state.powered_off { Err(Errno::IO.into()) } else { Ok(state.free_bytes.unwrap_or(Ok(u64::MAX))?) }
     }
+
+    fn identity(&self, name: &str) -> io::Result<u64> {
+        self.lock().names.get(name).map(|index| *index as u64).ok_or(io::ErrorKind::NotFound.into())
+    }
 }
 
 struct MemoryFile {

@@ -18,13 +18,14 @@ use super::{
 };
 use crate::storage::{
     contract::{Archive, ArchiveError, Loaded, Next, StorageError, Worked},
+    disk::Disk,
     error::quoted,
     folder::HISTORY,
     limits::{BUSY_RETRY, FOLD_TRANSACTION_BYTES, GATHER_STEP_BYTES, REFUSED_RETRY, RETENTION_STEPS_MAX},
     log::{Preparer, Scan},
 };
 use relay_core::limits::HISTORY_LEN_MAX_MESSAGES;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The archive of a data folder.
 pub struct HistoryArchive {
@@ -44,7 +45,9 @@ pub struct HistoryArchive {
     folded: u64,
     retaining: Retaining,
     unix_ms: fn() -> u64,
-    data_dir: PathBuf,
+    disk: Arc<dyn Disk>,
+    /// The file that SQLite has open.
+    identity: Option<u64>,
     failure: LastFailure,
 }
 
@@ -59,7 +62,7 @@ impl HistoryArchive {
         disks: Disks,
         unix_ms: fn() -> u64,
     ) -> HistoryArchive {
-        let data_dir = disks.data.path().to_owned();
+        let disk = disks.data.clone();
         HistoryArchive {
             folded: reader.position().sequence,
             database,
@@ -73,7 +76,8 @@ impl HistoryArchive {
             retention_steps_left: 0,
             retaining: Retaining::new(retention, disks),
             unix_ms,
-            data_dir,
+            identity: disk.identity(HISTORY).ok(),
+            disk,
             failure,
         }
     }
@@ -108,6 +112,7 @@ impl HistoryArchive {
         self.retaining.rooms_grew(written.rooms);
         if written.finished {
             if let Some(behind) = behind {
+                self.check_it_is_still_there()?;
                 self.folded = behind.sequence;
                 self.files.free_below(behind.file_number);
             }
@@ -123,6 +128,12 @@ impl HistoryArchive {
         let log_bytes = done_log_bytes - self.told_log_bytes;
         self.told_log_bytes = done_log_bytes;
         Ok(log_bytes)
+    }
+
+    /// What was folded into a file that somebody has removed or replaced is in the log only, whose files must not be used again then.
+    fn check_it_is_still_there(&self) -> Result<(), DatabaseError> {
+        let identity = self.disk.identity(HISTORY).map_err(|error| DatabaseError::Io(format!("it was removed: {error}")))?;
+        if Some(identity) == self.identity { Ok(()) } else { Err(DatabaseError::Io("another file was put in its place".to_owned())) }
     }
 
     fn worked(&self, log_bytes: u64, next: Next) -> Worked {
@@ -142,16 +153,16 @@ impl HistoryArchive {
     fn explained(&self, error: DatabaseError) -> ArchiveError {
         let detail = self.failure.take();
         match error {
-            DatabaseError::Full => ArchiveError::Full { folder: self.data_dir.clone() },
+            DatabaseError::Full => ArchiveError::Full { folder: self.disk.path().to_owned() },
             DatabaseError::Busy => {
-                let history = self.data_dir.join(HISTORY);
+                let history = self.disk.path().join(HISTORY);
                 ArchiveError::Failed(format!("{}: {error}: `fuser {}` says which", history.display(), quoted(&history)))
             }
             error => {
                 let what = detail.unwrap_or_else(|| error.to_string());
-                let (history, data_dir) = (self.data_dir.join(HISTORY), quoted(&self.data_dir));
+                let (history, data_dir) = (self.disk.path().join(HISTORY), quoted(self.disk.path()));
                 ArchiveError::Failed(format!(
-                    "{}: {what}; what is committed is safe in the log: `relay verify --data {data_dir}` says what is wrong, `dmesg` \
+                    "{}: {what}; the log keeps what is not in it yet: `relay verify --data {data_dir}` says what is wrong, `dmesg` \
                      whether the disk is",
                     history.display()
                 ))

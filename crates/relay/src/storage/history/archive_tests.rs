@@ -205,3 +205,26 @@ fn a_decayed_page_is_an_error_of_the_load_that_names_it_and_never_an_answer() {
     let detail = connection.failure.take().expect("the files know");
     assert!(detail.contains(HISTORY) && detail.contains(&format!("page {}", page + 1)), "{detail}");
 }
+
+#[test]
+fn a_history_that_was_removed_or_replaced_stops_it_before_a_log_file_is_used_again() {
+    #[track_caller]
+    fn check(harm: impl Fn(&MemoryDisk), expected: &str) {
+        let mut world = World::new();
+        world.commit("hall", 1000, 4000);
+        world.work();
+        harm(&world.disk);
+        world.commit("hall", 1000, 4000);
+        world.commit("hall", 1000, 4000);
+        let ended = loop {
+            match world.archive.work(world.committed) {
+                Ok(worked) => assert_eq!((worked.folded, worked.next), (1, Next::Now)),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(ended.contains(expected) && ended.contains("the log keeps what is not in it yet"), "{ended}");
+        assert!(world.disk.names().expect("the disk is on").contains(&"00000001.log".to_owned()));
+    }
+    check(|disk| disk.take_away(HISTORY), "it was removed");
+    check(|disk| disk.put(HISTORY, disk.content(HISTORY)), "another file was put in its place");
+}

@@ -58,7 +58,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, name: &str, access: Access) -> Result<Hi
         }
     }
 
-    let opened = Opened::new(disk).map_err(ConnectError::Failed)?;
+    let opened = Opened::new(disk.clone()).map_err(ConnectError::Failed)?;
     let failure = opened.failure.clone();
     let explained = |error: rusqlite::Error| explain(&error, &failure, &path);
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -71,6 +71,13 @@ pub(crate) fn open(disk: Arc<dyn Disk>, name: &str, access: Access) -> Result<Hi
     let page_bytes: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(explained)?;
     if page_bytes != PAGE_BYTES as i64 {
         return Err(ConnectError::Damaged(format!("{}: its pages have {page_bytes} bytes, not {PAGE_BYTES}", path.display())));
+    }
+    let page_count: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(explained)?;
+    let byte_count = disk.open(name, Access::Read).and_then(|file| file.byte_count());
+    let byte_count = byte_count.map_err(|error| ConnectError::Failed(format!("opening {} failed: {error}", path.display())))?;
+    if byte_count < page_count as u64 * PAGE_BYTES as u64 {
+        let reason = format!("{} is cut off: it has {byte_count} bytes, and {page_count} pages of {PAGE_BYTES}", path.display());
+        return Err(ConnectError::Damaged(reason));
     }
     // What was taken back, or looked for, is nobody's failure any more.
     failure.take();

@@ -89,6 +89,7 @@ impl Log {
 
         let mut recovered = Recovered::default();
         let mut scan = Scan::start(disk.clone(), file_bytes, position);
+        scan.check_position()?;
         while let Some(record) = scan.next_record()? {
             recovered.record_count += 1;
             recovered.message_count += u64::from(record.message_count());

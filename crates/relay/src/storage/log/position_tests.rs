@@ -162,7 +162,7 @@ fn files_from_the_position_on_are_checked() {
 fn a_position_of_another_log_is_refused() {
     let disk = disk_with_ten_records();
     let position = LogPosition { checksum: 1, ..position(&disk, 6) };
-    check_refused(&disk, position, "00000002.log is damaged at offset 8192: the record does not follow the one before it");
+    check_refused(&disk, position, "00000002.log is damaged at offset 8192: the history goes on behind record 6");
 }
 
 /// A log whose third file was the first one before: `i` is its first record, `j` its last.
@@ -354,4 +354,24 @@ fn a_reader_that_is_not_in_the_way_is_not_disturbed() {
     log.commit(&batch("k")).expect("the disk works");
     assert_eq!(reader.next_record().expect("nothing is damaged").map(|record| letter(&record)), Some('k'));
     assert!(reader.next_record().expect("nothing is damaged").is_none());
+}
+
+#[test]
+fn a_history_and_a_log_of_different_times_are_refused() {
+    // Behind `j`, of which the log of an earlier time has nothing; and behind `i`, where another `i` of the same length ends.
+    for sequence in [9, 10] {
+        let disk = disk_with_ten_records();
+        let later = position(&disk, sequence);
+        let name = file_name(later.file_number);
+        let mut content = disk.content(&name);
+        content.fill(0);
+        disk.take_away(&name);
+        disk.put(&name, content);
+        if sequence == 9 {
+            let (mut log, _) = disk.open_log(FILE_BYTES, position(&disk, 8)).expect("the log opens");
+            log.commit(&batch("y")).expect("the disk works");
+        }
+        let error = open_at(&disk, later).expect_err("they do not fit").to_string();
+        assert!(error.contains("they are of different times") && error.contains(&name), "{error}");
+    }
 }

@@ -22,7 +22,7 @@ use crate::storage::{
     disk::{Access, Disk},
     error::{OpenError, open_error},
     folder::data_dir_of,
-    limits::RECORD_ALIGNMENT_BYTES,
+    limits::{RECORD_ALIGNMENT_BYTES, RECORD_BYTES_MAX},
     position::LogPosition,
 };
 use std::sync::Arc;
@@ -55,6 +55,35 @@ impl Scan {
     /// Behind the last record that was returned.
     pub(crate) fn position(&self) -> LogPosition {
         self.position
+    }
+
+    /// Checks that the record before this place stands there: a history and a log of different times do not fit together.
+    ///
+    /// # Errors
+    ///
+    /// It is another record, or none.
+    pub(crate) fn check_position(&mut self) -> Result<(), OpenError> {
+        let LogPosition { sequence, checksum, file_number, offset } = self.position;
+        if offset == 0 {
+            return Ok(());
+        }
+        if !self.window.select(file_number)? {
+            // Missing files are another check's.
+            return Ok(());
+        }
+        // The record is as long as this place is behind its beginning.
+        let lengths = (RECORD_ALIGNMENT_BYTES..=offset.min(RECORD_BYTES_MAX)).step_by(RECORD_ALIGNMENT_BYTES as usize);
+        for record_bytes in lengths {
+            let header = Header::read(self.window.bytes(offset - record_bytes, HEADER_BYTES)?);
+            if header.is_ok_and(|header| (header.sequence, header.checksum, header.padded_bytes()) == (sequence, checksum, record_bytes)) {
+                self.window.forget();
+                return Ok(());
+            }
+        }
+        let reason = format!(
+            "the history goes on behind record {sequence}, which does not end here: it has decayed, or they are of different times"
+        );
+        Err(self.damaged(Place { file_number, offset }, reason))
     }
 
     /// The next record, or `None` at the end of the log as it was when this place was read. May be asked again then.

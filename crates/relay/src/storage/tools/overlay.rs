@@ -93,6 +93,10 @@ impl Disk for Overlay {
     fn free_bytes(&self) -> io::Result<u64> {
         Ok(u64::MAX)
     }
+
+    fn identity(&self, name: &str) -> io::Result<u64> {
+        self.below.identity(name)
+    }
 }
 
 impl OverlayFile {
