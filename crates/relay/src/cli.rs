@@ -87,16 +87,18 @@ pub struct ServeOptions {
     #[arg(long, env = "RELAY_MESSAGES_PER_SECOND", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub messages_per_second: Option<u32>,
 
-    /// Forget messages that are older than this, such as `30d`. By default nothing is ever forgotten.
+    /// Forget messages that are older than this, such as `30d`; looked at every hundredth of that time, between a minute and a day. By
+    /// default nothing is ever forgotten.
     #[arg(long, env = "RELAY_KEEP_FOR", value_name = "TIME", value_parser = parse_keep_for)]
     pub keep_for: Option<Duration>,
 
-    /// Forget all but so many messages of each room, the latest ones. By default nothing is ever forgotten.
+    /// Forget all but so many messages of each room, the latest ones, and up to 32 KiB more. By default nothing is ever forgotten.
     #[arg(long, env = "RELAY_KEEP_MESSAGES", value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub keep_messages: Option<u64>,
 
-    /// Forget the oldest messages of all when the data folder would grow beyond this, such as `20GiB`. By default it may grow until the
-    /// disk is full.
+    /// Forget the oldest messages of all when the data folder would grow beyond this, such as `20GiB`; what one
+    /// fold brings (32 MiB) comes on top. What is forgotten is free for new messages, but history.db does not become smaller. By default it
+    /// may grow until the disk is full.
     #[arg(long, env = "RELAY_DISK_BUDGET", value_name = "SIZE", value_parser = parse_disk_budget)]
     pub disk_budget: Option<u64>,
 

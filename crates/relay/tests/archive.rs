@@ -387,6 +387,8 @@ fn the_numbers_say_what_happened() {
         let work = questions.work(BASE_SEQUENCE).await;
         world.clock.advance(Duration::from_millis(20));
         work.send(folded(0, 0, Next::WhenCommitted)).expect("it waits");
+        // The archive answers from a thread of its own.
+        world.until("relay_archive_work_seconds_count", |count| count == 1.0).await;
         let mut ada = Peer::join(&world, "ada", "lounge").await;
         let load = questions.load(("lounge", BASE_SEQUENCE)).await;
         world.clock.advance(Duration::from_millis(2));

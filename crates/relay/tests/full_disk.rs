@@ -83,7 +83,7 @@ fn a_disk_that_is_full_for_a_while_costs_nothing_but_the_messages_that_were_refu
             break;
         }
     }
-    server.wait_for_log("there is room again: messages are moved from the log to the history");
+    server.wait_for_log("messages are moved from the log to the history again");
     (0..10).for_each(|_| assert!(chat.say(), "there is room"));
     chat.check_history();
     assert_eq!(server.pid(), pid);

@@ -39,11 +39,11 @@ async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallib
                 // Not after each piece: what is full may be so for a log file only, which is tried again between them.
                 if was_full && worked.next != Next::Now {
                     was_full = false;
-                    warn!("there is room again: messages are moved from the log to the history");
+                    warn!("messages are moved from the log to the history again");
                 }
                 land(&server, committed, &worked, took);
             }
-            Err(error @ ArchiveError::Full { .. }) => {
+            Err(error @ (ArchiveError::Full { .. } | ArchiveError::Locked { .. })) => {
                 // Said once: it is tried again and again.
                 if !std::mem::replace(&mut was_full, true) {
                     warn!("{error}");

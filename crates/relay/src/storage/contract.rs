@@ -39,7 +39,7 @@ pub trait Archive: Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`ArchiveError::Full`]: to be tried again. [`ArchiveError::Failed`]: final.
+    /// [`ArchiveError::Full`], [`ArchiveError::Locked`]: to be tried again. [`ArchiveError::Failed`]: final.
     fn work(&mut self, committed: u64) -> Result<Worked, ArchiveError>;
 
     /// The last messages of a room among the commits up to `up_to`, at most as many as `HISTORY` answers with. All of those commits must be
@@ -89,6 +89,11 @@ pub enum ArchiveError {
     Full {
         /// The folder whose file system is full.
         folder: PathBuf,
+    },
+    /// Another program has kept it locked for seconds. Nothing is lost, as above; to be tried again.
+    Locked {
+        /// history.db.
+        path: PathBuf,
     },
     /// It is damaged, or the disk fails. What is committed is safe in the log; the text names the place and the way out.
     Failed(String),
@@ -163,6 +168,12 @@ impl fmt::Display for ArchiveError {
                 f,
                 "too little disk is free for {}: messages stay in the log for now; free some space, nothing needs to be restarted",
                 folder.display()
+            ),
+            ArchiveError::Locked { path } => write!(
+                f,
+                "another program keeps {0} locked: messages stay in the log for now, and are refused when that is at its bound; \
+                 `fuser {0}` says which program",
+                path.display()
             ),
             ArchiveError::Failed(text) => f.write_str(text),
         }

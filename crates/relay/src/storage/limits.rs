@@ -79,6 +79,9 @@ pub(crate) const LOOKS_AT_END_MAX: u32 = 50;
 /// Runs of an unfinished fold that are compared with the log: more than one window of a fold has unless its runs are a few bytes each.
 pub(crate) const UNFOLDED_RUNS_MAX: usize = 1 << 20;
 
+/// A row of history.db that is looked for on its pages: lines as long as a record holds, and their runs. More is damage.
+pub(crate) const ROW_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX as usize;
+
 /// Rows that cannot be read and are named all the same, from the index. Beyond it they are counted.
 pub(crate) const LOST_ROWS_MAX: usize = 100_000;
 
@@ -112,8 +115,8 @@ pub(crate) const ARCHIVE_BUSY: Duration = Duration::from_millis(20);
 /// When folding is tried again after that. What waits is in the log, so there is time.
 pub(crate) const BUSY_RETRY: Duration = Duration::from_millis(250);
 
-/// How often a start tries: ten seconds in all.
-pub(crate) const BUSY_TRIES_AT_START: u32 = 500;
+/// How often in a row, before people are told: ten seconds in all.
+pub(crate) const BUSY_TRIES_MAX: u32 = 40;
 
 /// When a log file is tried to be made again after the system refused a call that writes nothing.
 pub(crate) const REFUSED_RETRY: Duration = Duration::from_secs(1);

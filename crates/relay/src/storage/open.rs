@@ -5,12 +5,12 @@
 //! what was folded before costs nothing. Next: `tools/mod.rs`, what people do with a folder.
 
 use super::{
-    contract::{Archive, ArchiveError, Next},
+    contract::{Archive, ArchiveError},
     disk::{Access, OsDisk},
-    error::{OpenError, open_error},
+    error::{OpenError, open_error, quoted},
     folder::{Folder, HISTORY, log_dir},
     history::{self, ConnectError, Database, DatabaseError, Disks, HistoryArchive, HistoryConnection, Retention},
-    limits::{ARCHIVE_BUSY, BUSY_TRIES_AT_START, FILE_BYTES},
+    limits::{ARCHIVE_BUSY, BUSY_RETRY, FILE_BYTES},
     log::{self, Log, Recovered},
     position::LogPosition,
     wall_clock,
@@ -67,7 +67,6 @@ pub(crate) fn open_on(
     let (log, recovered) = Log::open_on(disks.log.clone(), file_bytes, folded, unix_ms)?;
     let sequence = log.committed();
     let reader = log.reader(folded);
-    database.be_busy_for(ARCHIVE_BUSY).map_err(in_history)?;
     let mut archive = HistoryArchive::new(database, failure.clone(), reader, log.preparer(), retention, disks.clone(), unix_ms);
     fold_all(&mut archive, sequence, recovered.record_bytes, progress).map_err(|error| cannot_fold(&disks, error))?;
     Ok(Opened { log, archive, recovered, sequence })
@@ -111,21 +110,22 @@ fn cannot_fold(disks: &Disks, error: ArchiveError) -> OpenError {
             let way_out = "too little disk is free for what the log still has: nothing is lost; free some space, then start again";
             cannot_write(disks, way_out.to_owned())
         }
+        ArchiveError::Locked { .. } => {
+            let path = disks.data.path().join(HISTORY);
+            cannot_write(disks, format!("another program keeps it locked: `fuser {}` says which; then start again", quoted(&path)))
+        }
         ArchiveError::Failed(text) => cannot_write(disks, text),
     }
 }
 
 fn fold_all(archive: &mut HistoryArchive, sequence: u64, log_bytes: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<(), ArchiveError> {
-    let (mut folded_bytes, mut busy_count) = (0, 0);
+    // Nobody waits for a room yet, so each try may wait as long as there would be between two.
+    archive.be_busy_for(BUSY_RETRY)?;
+    let mut folded_bytes = 0;
     while archive.folded() < sequence {
         let worked = archive.work(sequence)?;
-        // Only somebody who reads makes it wait; each try has waited already.
-        busy_count = if worked.next == Next::Now { 0 } else { busy_count + 1 };
-        if busy_count > BUSY_TRIES_AT_START {
-            return Err(ArchiveError::Failed("another program keeps it locked: stop that one, then start again".to_owned()));
-        }
         folded_bytes += worked.log_bytes;
         progress(folded_bytes, log_bytes);
     }
-    Ok(())
+    archive.be_busy_for(ARCHIVE_BUSY)
 }

@@ -21,11 +21,11 @@ use crate::storage::{
     disk::Disk,
     error::quoted,
     folder::HISTORY,
-    limits::{BUSY_RETRY, FOLD_TRANSACTION_BYTES, GATHER_STEP_BYTES, REFUSED_RETRY, RETENTION_STEPS_MAX},
+    limits::{BUSY_RETRY, BUSY_TRIES_MAX, FOLD_TRANSACTION_BYTES, GATHER_STEP_BYTES, REFUSED_RETRY, RETENTION_STEPS_MAX},
     log::{Preparer, Scan},
 };
 use relay_core::limits::HISTORY_LEN_MAX_MESSAGES;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The archive of a data folder.
 pub struct HistoryArchive {
@@ -40,6 +40,8 @@ pub struct HistoryArchive {
     /// The lines that the window had when it was full.
     window_line_bytes: usize,
     is_writing: bool,
+    /// How often in a row another program was in the way.
+    busy_count: u32,
     /// How many steps of retention may be done before the next window is gathered.
     retention_steps_left: u32,
     folded: u64,
@@ -73,6 +75,7 @@ impl HistoryArchive {
             told_log_bytes: 0,
             window_line_bytes: 0,
             is_writing: false,
+            busy_count: 0,
             retention_steps_left: 0,
             retaining: Retaining::new(retention, disks),
             unix_ms,
@@ -85,6 +88,11 @@ impl HistoryArchive {
     /// Everything up to this commit is in the history.
     pub(crate) fn folded(&self) -> u64 {
         self.folded
+    }
+
+    /// How long to wait for another program that has the history locked, each time.
+    pub(crate) fn be_busy_for(&self, time: Duration) -> Result<(), ArchiveError> {
+        self.database.be_busy_for(time).map_err(|error| self.explained(error))
     }
 
     /// Reads a piece of the log. The window is written when it is full, or when it has all there is.
@@ -109,6 +117,7 @@ impl HistoryArchive {
     fn write(&mut self) -> Result<u64, DatabaseError> {
         let behind = self.window.behind();
         let written = self.window.write_some(&self.database, FOLD_TRANSACTION_BYTES)?;
+        self.busy_count = 0;
         self.retaining.rooms_grew(written.rooms);
         if written.finished {
             if let Some(behind) = behind {
@@ -141,10 +150,14 @@ impl HistoryArchive {
     }
 
     /// What a failure means for whoever waits for this step.
-    fn busy_or_failed(&self, error: DatabaseError) -> Result<Worked, ArchiveError> {
+    fn busy_or_failed(&mut self, error: DatabaseError) -> Result<Worked, ArchiveError> {
         match error {
             // Another program reads. What is to be written stays where it is.
-            DatabaseError::Busy => Ok(self.worked(0, Next::In(BUSY_RETRY))),
+            DatabaseError::Busy if self.busy_count < BUSY_TRIES_MAX => {
+                self.busy_count += 1;
+                Ok(self.worked(0, Next::In(BUSY_RETRY)))
+            }
+            DatabaseError::Busy => Err(ArchiveError::Locked { path: self.disk.path().join(HISTORY) }),
             error => Err(self.explained(error)),
         }
     }

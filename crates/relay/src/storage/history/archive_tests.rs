@@ -138,6 +138,14 @@ fn another_program_that_reads_makes_it_wait_and_nothing_is_lost() {
     reader.execute_batch("BEGIN; SELECT count(*) FROM segment;").expect("the disk works");
     let waiting = world.work().pop().expect("there was a step");
     assert_eq!((waiting.folded, waiting.next), (0, Next::In(BUSY_RETRY)));
+    // It is told of when it lasts, and tried again whenever somebody asks.
+    for _ in 1..BUSY_TRIES_MAX {
+        assert_eq!(world.work().pop().expect("there was a step").next, Next::In(BUSY_RETRY));
+    }
+    for _ in 0..2 {
+        let error = world.archive.work(world.committed).expect_err("it has lasted").to_string();
+        assert!(error.contains("another program keeps memory/") && error.contains("fuser"), "{error}");
+    }
     reader.execute_batch("COMMIT").expect("it was begun");
     assert_eq!(world.work().pop().expect("there was a step").folded, 1);
     assert_eq!(world.loaded_count("hall", 1), 5);
@@ -171,6 +179,7 @@ fn a_full_disk_stops_it_until_there_is_room_and_any_other_failure_for_good() {
                     assert_eq!(fault, Fault::Full);
                     assert_eq!(world.work().pop().expect("there was a step").folded, 1);
                 }
+                Err(error @ ArchiveError::Locked { .. }) => panic!("nobody else is here: {error}"),
                 Err(ArchiveError::Failed(text)) => {
                     assert_eq!(fault, Fault::IoError);
                     let names_both = text.contains(HISTORY) && text.contains("relay verify --data");
