@@ -152,6 +152,10 @@ fn print_losses(out: &mut dyn Write, losses: &Losses, is_lost: &str, are_lost: &
     if unshown > 0 {
         writeln!(out, "    and {unshown} more places")?;
     }
-    let more = if *are_more { "at least " } else { "" };
-    writeln!(out, "{more}{known_messages} messages {are_lost}")
+    match (are_more, known_messages) {
+        (true, 0) => writeln!(out, "an unknown number of messages {are_lost}"),
+        (true, known) => writeln!(out, "at least {known} messages {are_lost}"),
+        (false, 0) => writeln!(out, "no message {is_lost}"),
+        (false, known) => writeln!(out, "{known} messages {are_lost}"),
+    }
 }

@@ -178,7 +178,7 @@ fn explain(error: &rusqlite::Error, failure: &LastFailure, path: &std::path::Pat
     let extended_code = error.sqlite_error().map(|error| error.extended_code);
     let text = failure.take().unwrap_or_else(|| format!("{}: {error}", path.display()));
     match (error.sqlite_error_code(), extended_code) {
-        (_, Some(ffi::SQLITE_READONLY_ROLLBACK)) => ConnectError::Unfinished { path: path.to_owned() },
+        (_, Some(ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY)) => ConnectError::Unfinished { path: path.to_owned() },
         (_, Some(ffi::SQLITE_IOERR_DATA)) => ConnectError::Damaged(text),
         (Some(ErrorCode::DatabaseBusy), _) => ConnectError::Busy { path: path.to_owned() },
         (Some(ErrorCode::DiskFull), _) => ConnectError::Full { path: path.to_owned() },

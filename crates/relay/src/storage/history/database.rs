@@ -516,7 +516,7 @@ fn summary(row: &Row<'_>) -> Result<Summary, DatabaseError> {
 }
 
 /// The columns that repeat, so that they can be searched, what is in a segment, from `first_number` to `message_count`.
-fn columns(segment: &Segment) -> [i64; 8] {
+pub(crate) fn columns(segment: &Segment) -> [i64; 8] {
     let (first, last) = (segment.first_id(), segment.last_id());
     [
         column(segment.first_number),
@@ -540,7 +540,7 @@ fn number<T: TryFrom<i64>>(row: &Row<'_>, at: usize) -> Result<T, DatabaseError>
     value.try_into().map_err(|_| damaged(format!("column {} is {value}", row.as_ref().column_name(at).unwrap_or_default())))
 }
 
-fn position_checksum(position: &LogPosition) -> u32 {
+pub(crate) fn position_checksum(position: &LogPosition) -> u32 {
     let numbers = [position.sequence, u64::from(position.checksum), position.file_number, position.offset];
     numbers.iter().fold(0, |checksum, number| crc32c::crc32c_append(checksum, &number.to_le_bytes()))
 }

@@ -27,7 +27,7 @@ pub(crate) use reported_file::LastFailure;
 pub use archive::HistoryArchive;
 pub use retention::Retention;
 
-pub(crate) use database::{Database, DatabaseError, Entry, Stored};
+pub(crate) use database::{Database, DatabaseError, Entry, Stored, columns as segment_columns, position_checksum};
 pub(crate) use fold::Window;
 pub(crate) use retention::Disks;
 pub(crate) use segment::{Run, Segment};

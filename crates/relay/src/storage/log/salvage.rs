@@ -20,7 +20,8 @@ pub(crate) struct Salvage {
     file_numbers: Vec<u64>,
     /// The last intact record, and where the next one is looked for.
     position: LogPosition,
-    /// Where the last intact record ends.
+    /// Where the last intact record begins and ends.
+    start: Place,
     behind: Place,
     /// What was skipped since that record.
     gap: Option<Gap>,
@@ -50,18 +51,40 @@ pub(crate) struct Gap {
     pub(crate) known_messages: u64,
 }
 
+impl Gap {
+    /// The records around it follow each other: what stands between is none.
+    pub(crate) fn is_nothing_missing(&self) -> bool {
+        self.before_sequence.is_some_and(|before| before <= self.after_sequence.saturating_add(1))
+    }
+}
+
 impl Salvage {
     /// Stands at `position`, whose sequence is 0 if nothing is known of what was before.
     pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64, position: LogPosition) -> Result<Salvage, OpenError> {
         let file_numbers = file_numbers(disk.as_ref())?;
         let behind = Place { file_number: position.file_number, offset: position.offset };
-        Ok(Salvage { window: Window::new(disk), file_bytes, file_numbers, position, behind, gap: None, found: None, is_over: false })
+        Ok(Salvage {
+            window: Window::new(disk),
+            file_bytes,
+            file_numbers,
+            position,
+            start: behind,
+            behind,
+            gap: None,
+            found: None,
+            is_over: false,
+        })
     }
 
     /// Behind the last intact record.
     pub(crate) fn position(&self) -> LogPosition {
         let Place { file_number, offset } = self.behind;
         LogPosition { file_number, offset, ..self.position }
+    }
+
+    /// Where the record that was returned last begins.
+    pub(crate) fn record_start(&self) -> Place {
+        self.start
     }
 
     /// The next intact record, or what is missing before it; `None` at the end of all files.
@@ -81,6 +104,7 @@ impl Salvage {
         let Some(header) = self.found.take() else { return Ok(None) };
         let offset = self.position.offset;
         let LogPosition { file_number, .. } = self.position;
+        self.start = Place { file_number, offset };
         self.behind = Place { file_number, offset: offset + header.padded_bytes() };
         let Header { sequence, checksum, .. } = header;
         self.position = LogPosition { sequence, checksum, file_number, offset: self.behind.offset };

@@ -129,6 +129,8 @@ pub(crate) fn gap_meaning(gap: &Gap) -> String {
         count => format!("at least {count} messages were in them"),
     };
     match gap.before_sequence {
+        Some(before) if gap.is_nothing_missing() => format!("what stands before commit {before} is no commit; none is missing"),
+        Some(before) if before == gap.after_sequence + 2 => format!("commit {} is lost; {known}", before - 1),
         Some(before) => format!("commits {} to {} are lost; {known}", gap.after_sequence + 1, before - 1),
         None => format!("what stands behind commit {} is no commit that can be read; {known}", gap.after_sequence),
     }

@@ -23,6 +23,8 @@ mod check_log;
 mod verify;
 mod new_folder;
 mod backup;
+mod page_scan;
+mod scattered;
 mod salvage;
 mod repair;
 

@@ -34,6 +34,8 @@ pub(crate) struct Source {
 /// A history that is only read.
 pub(crate) struct History {
     pub(crate) database: Database,
+    /// Where its file is, with what was taken back in memory.
+    pub(crate) disk: Arc<dyn Disk>,
     failure: LastFailure,
     path: PathBuf,
     data_dir: PathBuf,
@@ -135,7 +137,7 @@ impl Source {
                 Err(error) => return Err(OpenError::Io { action: "opening", path, source: io::Error::other(error.to_string()) }),
             };
             return match Database::check(connection) {
-                Ok(database) => Ok(Some(History { database, failure, path, data_dir })),
+                Ok(database) => Ok(Some(History { database, disk: self.disk.clone(), failure, path, data_dir })),
                 Err(DatabaseError::Empty) => Ok(None),
                 Err(DatabaseError::Busy) => continue,
                 Err(error) => Err(explained(error, &failure, path, data_dir)),
