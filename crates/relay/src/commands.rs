@@ -119,8 +119,11 @@ fn print_report(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 }
 
 fn print_repair(out: &mut dyn Write, data_dir: &Path, repaired: &Repair) -> io::Result<()> {
-    let Repair { report, losses, message_count, original } = repaired;
+    let Repair { report, losses, message_count, original, left_over } = repaired;
     print_report(out, report)?;
+    for path in left_over {
+        writeln!(out, "note: {} is left from an earlier repair: remove it when you are done", path.display())?;
+    }
     if report.is_right() {
         return writeln!(out, "there is nothing to repair");
     }

@@ -71,6 +71,8 @@ pub(crate) enum DatabaseError {
     Full,
     /// Somebody else reads or writes for too long. Nothing was written.
     Busy,
+    /// A change was cut off meanwhile, and this connection may only read.
+    Unfinished,
     /// It does not hold what was once stored in it.
     Damaged {
         /// The row or page, and what is wrong with it.
@@ -442,6 +444,7 @@ impl fmt::Display for DatabaseError {
             DatabaseError::Full => f.write_str("too little disk is free"),
             DatabaseError::Busy => f.write_str("another program has it locked for too long"),
             DatabaseError::Empty => f.write_str("it is empty"),
+            DatabaseError::Unfinished => f.write_str("a change of it was cut off"),
             DatabaseError::Damaged { what } | DatabaseError::Refused(what) | DatabaseError::Io(what) => f.write_str(what),
         }
     }
@@ -459,6 +462,7 @@ impl From<rusqlite::Error> for DatabaseError {
                 (ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _) | (_, ffi::SQLITE_IOERR_DATA | ffi::SQLITE_IOERR_CORRUPTFS) => {
                     damaged(text)
                 }
+                (_, ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY) => DatabaseError::Unfinished,
                 _ => DatabaseError::Io(text),
             },
             // The tables are strict: a value of another type was not stored by a statement.

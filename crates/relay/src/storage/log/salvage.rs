@@ -1,23 +1,24 @@
 //! Reads what is intact in a log that may be damaged anywhere, and says between which records something is missing.
 //!
-//! Every page of every file is tried as the start of a record. None is taken for one that is not: a record is covered by checksums, carries
-//! its file's number, and what people write cannot look like a header. Records keep their sequences, so nothing that was shown changes its
+//! Every page of every file is tried as the start of a record, whatever name the file has. None is taken for one that is not: a record is
+//! covered by checksums, carries its file's number, and what people write cannot look like a header. Records keep their sequences, so nothing that was shown changes its
 //! place. Costs a read of all files; holds one record. Nobody may write to the log meanwhile. Next: `mod.rs`.
 
 use super::{
     file_names::{file_name, file_numbers},
-    record::{Header, Invalid, Link, Record},
+    record::{HEADER_BYTES, Header, Invalid, Link, Record},
     scan::Place,
     window::Window,
 };
 use crate::storage::{disk::Disk, error::OpenError, limits::RECORD_ALIGNMENT_BYTES, position::LogPosition};
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// A walk over all intact records from a position on.
 pub(crate) struct Salvage {
     window: Window,
     file_bytes: u64,
-    file_numbers: Vec<u64>,
+    /// The numbers that files' records carry, and those in their names, which are others if somebody renamed them.
+    files: BTreeMap<u64, u64>,
     /// The last intact record, and where the next one is looked for.
     position: LogPosition,
     /// Where the last intact record begins and ends.
@@ -61,19 +62,10 @@ impl Gap {
 impl Salvage {
     /// Stands at `position`, whose sequence is 0 if nothing is known of what was before.
     pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64, position: LogPosition) -> Result<Salvage, OpenError> {
-        let file_numbers = file_numbers(disk.as_ref())?;
+        let mut window = Window::new(disk);
+        let files = files_by_records(&mut window)?;
         let behind = Place { file_number: position.file_number, offset: position.offset };
-        Ok(Salvage {
-            window: Window::new(disk),
-            file_bytes,
-            file_numbers,
-            position,
-            start: behind,
-            behind,
-            gap: None,
-            found: None,
-            is_over: false,
-        })
+        Ok(Salvage { window, file_bytes, files, position, start: behind, behind, gap: None, found: None, is_over: false })
     }
 
     /// Behind the last intact record.
@@ -116,7 +108,7 @@ impl Salvage {
     fn find(&mut self) -> Result<Option<Header>, OpenError> {
         loop {
             let LogPosition { file_number, offset, .. } = self.position;
-            let is_there = self.window.select(file_number)?;
+            let is_there = self.window.select(self.name_of(file_number))?;
             let page = if is_there { self.look() } else { Page::End };
             match page {
                 Page::Record(header) => return Ok(Some(header)),
@@ -130,7 +122,7 @@ impl Salvage {
                     if offset < self.file_bytes && (is_there || offset > 0) {
                         self.skip(Place { file_number, offset }, 0);
                     }
-                    let next = self.file_numbers.iter().copied().find(|number| *number > file_number);
+                    let next = self.files.keys().copied().find(|number| *number > file_number);
                     let Some(file_number) = next else { return Ok(None) };
                     self.position = LogPosition { file_number, offset: 0, ..self.position };
                 }
@@ -180,14 +172,42 @@ impl Salvage {
         bytes(place).saturating_sub(bytes(self.behind)) / RECORD_ALIGNMENT_BYTES
     }
 
+    /// The number in the name of the file whose records carry this one.
+    fn name_of(&self, file_number: u64) -> u64 {
+        self.files.get(&file_number).copied().unwrap_or(file_number)
+    }
+
     /// Notes that something is wrong here.
     fn skip(&mut self, place: Place, known_messages: u64) {
         let Place { file_number, offset } = place;
-        let path = self.window.disk().path().join(file_name(file_number));
+        let path = self.window.disk().path().join(file_name(self.name_of(file_number)));
         let after_sequence = self.position.sequence;
         let gap = self.gap.get_or_insert(Gap { path, offset, after_sequence, before_sequence: None, known_messages: 0 });
         gap.known_messages += known_messages;
     }
+}
+
+/// Which file is which: by the first record in it, as far as that is intact, otherwise by its name.
+fn files_by_records(window: &mut Window) -> Result<BTreeMap<u64, u64>, OpenError> {
+    let names = file_numbers(window.disk().as_ref())?;
+    let mut files = BTreeMap::new();
+    let mut renamed = Vec::new();
+    for name in names {
+        let header = if window.select(name)? { window.bytes(0, HEADER_BYTES).ok().and_then(|page| Header::read(page).ok()) } else { None };
+        match header {
+            Some(header) if header.file_number != name => renamed.push((header.file_number, name)),
+            _ => _ = files.insert(name, name),
+        }
+    }
+    for (number, name) in renamed {
+        // One of two that say the same is a copy. The one without a record in its first page may be the right one for its name.
+        if files.contains_key(&number) {
+            files.entry(name).or_insert(name);
+        } else {
+            files.insert(number, name);
+        }
+    }
+    Ok(files)
 }
 
 /// What a page may be.

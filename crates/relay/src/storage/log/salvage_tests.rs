@@ -70,6 +70,25 @@ fn a_record_of_another_log_is_not_taken_for_one_of_this() {
 }
 
 #[test]
+fn files_with_wrong_names_are_read_in_the_order_of_their_records() {
+    let disk = disk_with_six_records();
+    let [first, second] = ["00000001.log", "00000002.log"].map(|name| disk.content(name));
+    disk.put("00000001.log", second.clone());
+    disk.put("00000002.log", first.clone());
+    check(&disk, "abcdef");
+
+    let disk = disk_with_six_records();
+    disk.take_away("00000001.log");
+    disk.put("00000099.log", first);
+    check(&disk, "abcdef");
+
+    // A copy is no second log.
+    disk.put("00000050.log", second);
+    let seen = salvage_from(&disk, LogPosition::START);
+    assert!(seen.starts_with("abcdef["), "{seen}");
+}
+
+#[test]
 fn a_log_that_begins_behind_a_backup_is_read_though_nothing_is_known_of_what_was_before() {
     let disk = MemoryDisk::default();
     let (mut log, _) = disk.open_log(FILE_BYTES, LogPosition { sequence: 1000, ..LogPosition::START }).expect("an empty folder opens");

@@ -31,17 +31,19 @@ pub(crate) fn check_log(
         report.record_count = 0;
         contradictions.clear();
         let mut scan = Scan::start(source.log.clone(), source.file_bytes, position);
-        let mut looks_left = LOOKS_AT_END_MAX;
-        let end = loop {
-            match read_to_end(&mut scan, unfolded, &mut contradictions, report, watch) {
-                // A record in the making looks like one that has decayed, for a moment.
-                Err(_) if looks_left > 0 => {
-                    looks_left -= 1;
-                    scan.window.forget();
-                    std::thread::yield_now();
+        let mut looks = Looks::at(position);
+        let end = match scan.check_position() {
+            Err(error) => Err(error),
+            Ok(()) => loop {
+                match read_to_end(&mut scan, unfolded, &mut contradictions, report, watch) {
+                    // A record in the making looks like one that has decayed, for a moment.
+                    Err(_) if looks.is_another_due(scan.position()) => {
+                        scan.window.forget();
+                        std::thread::yield_now();
+                    }
+                    end => break end,
                 }
-                end => break end,
-            }
+            },
         };
         if source.folded(history)?.file_number > scan.position().file_number {
             report.message_count = message_count;
@@ -73,6 +75,28 @@ pub(crate) fn check_log(
         report.find(source.finding(source.history_path(), None, Some(contradiction.row), meaning));
     }
     Ok(())
+}
+
+/// How often something wrong was looked at in one place. Whoever has come further since has not stood before damage.
+struct Looks {
+    position: LogPosition,
+    left: u32,
+}
+
+impl Looks {
+    fn at(position: LogPosition) -> Looks {
+        Looks { position, left: LOOKS_AT_END_MAX }
+    }
+
+    /// Whether to look once more before what is wrong here is called damage.
+    fn is_another_due(&mut self, position: LogPosition) -> bool {
+        if position != self.position {
+            *self = Looks::at(position);
+        }
+        let is_due = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_due
+    }
 }
 
 /// Checks the log alone, when nobody knows how much of it is folded.
@@ -133,5 +157,20 @@ pub(crate) fn gap_meaning(gap: &Gap) -> String {
         Some(before) if before == gap.after_sequence + 2 => format!("commit {} is lost; {known}", before - 1),
         Some(before) => format!("commits {} to {} are lost; {known}", gap.after_sequence + 1, before - 1),
         None => format!("what stands behind commit {} is no commit that can be read; {known}", gap.after_sequence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_goes_on_is_looked_at_again_and_one_that_stands_still_is_judged() {
+        let at = |sequence| LogPosition { sequence, ..LogPosition::START };
+        let mut looks = Looks::at(at(1));
+        for sequence in 2..10 {
+            assert!((0..LOOKS_AT_END_MAX).all(|_| looks.is_another_due(at(sequence))), "record {sequence} is new");
+        }
+        assert!(!looks.is_another_due(at(9)));
     }
 }

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::storage::{
     error::{OpenError, open_error, quoted},
-    folder::Folder,
+    folder::{Folder, parent_of},
     history::Segment,
+    limits::FINDINGS_LEN_MAX,
 };
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
@@ -35,6 +36,8 @@ pub struct Repair {
     pub message_count: u64,
     /// Where the damaged folder is now, if it was replaced.
     pub original: Option<PathBuf>,
+    /// Folders of earlier repairs that were cut off, or could not take their place.
+    pub left_over: Vec<PathBuf>,
 }
 
 /// Looks at a data folder that no server uses; with `write`, replaces it by one with everything that is intact, if anything is wrong.
@@ -55,7 +58,8 @@ pub fn repair_folder(data_dir: &Path, write: bool, watch: &mut Watch<'_>) -> Res
     let _lock = Folder::open(data_dir)?;
     let source = Source::open(data_dir)?;
     let report = verify_folder(data_dir, watch)?;
-    let mut repair = Repair { message_count: report.message_count, report, losses: Losses::default(), original: None };
+    let mut repair =
+        Repair { message_count: report.message_count, report, losses: Losses::default(), original: None, left_over: left_over(data_dir) };
     if repair.report.is_right() {
         return Ok(repair);
     }
@@ -79,6 +83,17 @@ pub fn repair_folder(data_dir: &Path, write: bool, watch: &mut Watch<'_>) -> Res
     repair.original = Some(first_free_name(data_dir, "damaged", "naming the damaged folder", keep)?);
     sync_name(data_dir)?;
     Ok(repair)
+}
+
+/// What earlier repairs have left beside the folder. Nobody writes to it: the folder's lock is ours.
+fn left_over(data_dir: &Path) -> Vec<PathBuf> {
+    let mut prefix = data_dir.file_name().unwrap_or_default().to_owned();
+    prefix.push(".repair-");
+    let names = fs::read_dir(parent_of(data_dir)).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_one = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
+    let mut found: Vec<PathBuf> = names.filter(is_one).take(FINDINGS_LEN_MAX).collect();
+    found.sort();
+    found
 }
 
 /// Not every file system can, and no folder changes its place that another file system is mounted on.

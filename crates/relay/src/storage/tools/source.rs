@@ -223,6 +223,7 @@ fn explained(error: DatabaseError, failure: &LastFailure, path: PathBuf, data_di
     let text = failure.take();
     match error {
         DatabaseError::Damaged { what } => OpenError::DamagedHistory { path, reason: text.unwrap_or(what), data_dir },
+        DatabaseError::Unfinished => OpenError::Unfinished { path, data_dir },
         error => OpenError::Io { action: "reading", path, source: io::Error::other(text.unwrap_or_else(|| error.to_string())) },
     }
 }
