@@ -138,6 +138,7 @@ pub struct RepairOptions {
     pub data: DataOption,
 
     /// Do it: put a folder with everything that is intact in the place of the damaged one, which is kept beside it under another name.
+    /// Where history.db is damaged, messages may come back that were deleted to keep to `--keep-for` and the like.
     #[arg(long)]
     pub write: bool,
 }

@@ -291,6 +291,52 @@ fn a_power_cut_at_any_call_leaves_no_damage() {
     assert!(seen[0] > 0 && seen[2] > 0, "{seen:?}");
 }
 
+/// The server is killed after this process has opened the file.
+#[test]
+fn a_change_that_is_cut_off_under_a_reader_is_told_as_such() {
+    let rooms = many_rooms();
+    let mut random = Random(5);
+    let mut seen = 0;
+    for call in (1..200).step_by(9) {
+        let mut world = World::new();
+        world.commit(["lounge"], 1, 20);
+        world.fold();
+        let beside = world.disk.copy();
+        let history = source_of(&beside).history().expect("it is right").expect("it is there");
+        world.disk.fail_at(world.disk.trace().len() + call, Fault::PowerCut);
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            world.commit(rooms.iter().map(String::as_str), 1, 20);
+            world.fold();
+        }));
+        world.disk.power_cut(&mut random);
+        if !matches!(source_of(&world.disk).history(), Err(OpenError::Unfinished { .. })) {
+            continue;
+        }
+        seen += 1;
+        for name in [HISTORY, JOURNAL] {
+            beside.put(name, world.disk.content(name));
+        }
+        let answer = history.ask(Database::folded);
+        assert!(matches!(answer, Err(OpenError::Unfinished { .. })), "{answer:?}");
+    }
+    assert!(seen > 0, "no call left a journal that is hot");
+}
+
+#[test]
+fn a_log_of_another_time_than_the_history_is_found() {
+    let mut world = World::new();
+    world.commit(["lounge"], 1, 20);
+    let early = world.disk.copy();
+    world.commit(["lounge"], 1, 20);
+    world.fold();
+    let disk = world.disk.copy();
+    for name in early.names().expect("the disk is on").into_iter().filter(|name| name.ends_with(".log")) {
+        disk.put(&name, early.content(&name));
+    }
+    let report = verify(&disk);
+    assert!(report.findings.iter().any(|finding| finding.meaning.contains("of different times")), "{report:?}");
+}
+
 #[test]
 fn an_unfinished_commit_is_a_note() {
     let mut world = world();
