@@ -1,8 +1,9 @@
 //! Reads what is intact in a log that may be damaged anywhere, and says between which records something is missing.
 //!
 //! Every page of every file is tried as the start of a record, whatever name the file has. None is taken for one that is not: a record is
-//! covered by checksums, carries its file's number, and what people write cannot look like a header. Records keep their sequences, so nothing that was shown changes its
-//! place. Costs a read of all files; holds one record. Nobody may write to the log meanwhile. Next: `mod.rs`.
+//! covered by checksums, carries its file's number, and what people write cannot look like a header. Records keep their sequences, so
+//! nothing that was shown changes its place. Costs a read of all files; holds one record. Nobody may write to the log meanwhile. Next:
+//! `mod.rs`.
 
 use super::{
     file_names::{file_name, file_numbers},
@@ -201,11 +202,8 @@ fn files_by_records(window: &mut Window) -> Result<BTreeMap<u64, u64>, OpenError
     }
     for (number, name) in renamed {
         // One of two that say the same is a copy. The one without a record in its first page may be the right one for its name.
-        if files.contains_key(&number) {
-            files.entry(name).or_insert(name);
-        } else {
-            files.insert(number, name);
-        }
+        let number = if files.contains_key(&number) { name } else { number };
+        files.entry(number).or_insert(name);
     }
     Ok(files)
 }

@@ -170,11 +170,8 @@ fn salvage_scattered(
         let what = format!("{message_count} messages of room {room:?}, behind {} and before {}", text(after), text(before));
         match &missing {
             // What no row of the index was is no loss: it was deleted.
-            Some(missing) => {
-                if missing.entries.iter().any(|entry| entry.room == room && (from..before).contains(&entry.first_id)) {
-                    losses.lose(&path, &what, Some(message_count));
-                }
-            }
+            Some(missing) if missing.is_one_in(&room, from, before) => losses.lose(&path, &what, Some(message_count)),
+            Some(_) => {}
             None if scattered.wrong_page_count > 0 => losses.lose(&path, &format!("{what}, unless they were deleted"), None),
             None => {}
         }
@@ -205,8 +202,17 @@ fn salvage_scattered(
 
 /// Rows that the index knows and that were not found.
 struct Missing {
+    /// In the order of the index: by room and first message.
     entries: Vec<Entry>,
     unnamed_count: u64,
+}
+
+impl Missing {
+    /// Whether a row of the room that begins from here on and before there is missing.
+    fn is_one_in(&self, room: &str, from: MessageId, before: MessageId) -> bool {
+        let at = self.entries.partition_point(|entry| (entry.room.as_str(), entry.first_id) < (room, from));
+        self.entries.get(at).is_some_and(|entry| entry.room == room && entry.first_id < before)
+    }
 }
 
 /// Compares with the index what was found; `None` if it cannot be read to its end.

@@ -185,7 +185,7 @@ impl Scattered {
     /// Whether rows of the room stand before and behind this message, so that what is missing between them is known.
     pub(crate) fn is_between_rows(&self, room: &str, id: MessageId) -> bool {
         let mut rows = self.rooms.get(room).into_iter().flatten().filter(|piece| piece.numbers.is_some());
-        rows.next().is_some_and(|row| row.first_id <= id) && rows.last().is_some_and(|row| row.first_id > id)
+        rows.next().is_some_and(|row| row.first_id <= id) && rows.next_back().is_some_and(|row| row.first_id > id)
     }
 
     /// The last message that there is of a room.
