@@ -192,18 +192,25 @@ impl Salvage {
 fn files_by_records(window: &mut Window) -> Result<BTreeMap<u64, u64>, OpenError> {
     let names = file_numbers(window.disk().as_ref())?;
     let mut files = BTreeMap::new();
-    let mut renamed = Vec::new();
-    for name in names {
+    let (mut renamed, mut unknown) = (Vec::new(), Vec::new());
+    for name in names.iter().copied() {
         let header = if window.select(name)? { window.bytes(0, HEADER_BYTES).ok().and_then(|page| Header::read(page).ok()) } else { None };
         match header {
-            Some(header) if header.file_number != name => renamed.push((header.file_number, name)),
-            _ => _ = files.insert(name, name),
+            Some(header) if header.file_number == name => _ = files.insert(name, name),
+            Some(header) => renamed.push((header.file_number, name)),
+            None => unknown.push(name),
         }
     }
     for (number, name) in renamed {
-        // One of two that say the same is a copy. The one without a record in its first page may be the right one for its name.
-        let number = if files.contains_key(&number) { name } else { number };
-        files.entry(number).or_insert(name);
+        // One of two that say the same is a copy.
+        if *files.entry(number).or_insert(name) != name {
+            unknown.push(name);
+        }
+    }
+    for name in unknown {
+        // If another one is what its name says, it is perhaps what the other's name says.
+        let number = std::iter::once(name).chain(names.iter().copied()).find(|number| !files.contains_key(number));
+        files.insert(number.unwrap_or(name), name);
     }
     Ok(files)
 }

@@ -77,6 +77,14 @@ fn files_with_wrong_names_are_read_in_the_order_of_their_records() {
     disk.put("00000002.log", first.clone());
     check(&disk, "abcdef");
 
+    // The other one of two has nothing in its first page, or nothing at all.
+    let mut damaged = second.clone();
+    damaged[..PAGE].fill(1);
+    disk.put("00000001.log", damaged);
+    check(&disk, "abcd[4-6:0@1+0]f");
+    disk.put("00000001.log", vec![0; FILE_BYTES as usize]);
+    check(&disk, "abcd");
+
     let disk = disk_with_six_records();
     disk.take_away("00000001.log");
     disk.put("00000099.log", first);

@@ -7,7 +7,7 @@
 use super::{
     page_scan::{Found, cell_count, row},
     report::{Progress, Watch},
-    room_reader::{section, segment_of},
+    room_reader::{behind, section, segment_of},
 };
 use crate::storage::{
     disk::{Access, Disk, DiskFile},
@@ -166,8 +166,9 @@ impl Scattered {
                         (last_row, since) = (Some(piece), 0);
                     }
                 }
+                let rest = behind(segment, last_id);
                 last_id = last_id.max(Some(piece.last_id));
-                take(segment)?;
+                rest.map_or(Ok(()), &mut *take)?;
             }
         }
         Ok(())
@@ -200,8 +201,8 @@ impl Scattered {
 
     fn covers(&self, room: &str, first_id: MessageId, last_id: MessageId) -> bool {
         let Some(pieces) = self.rooms.get(room) else { return false };
-        let behind = pieces.partition_point(|piece| piece.first_id <= first_id);
-        pieces[..behind].last().is_some_and(|piece| piece.last_id >= last_id)
+        let end = pieces.partition_point(|piece| piece.first_id <= first_id);
+        pieces[..end].last().is_some_and(|piece| piece.last_id >= last_id)
     }
 
     fn look_at(&mut self, number: u32) {

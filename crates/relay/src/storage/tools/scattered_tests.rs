@@ -3,7 +3,7 @@
 use crate::storage::{
     disk::Access,
     folder::HISTORY,
-    history::{PAGE_BYTES, open_connection},
+    history::{PAGE_BYTES, Segment, open_connection},
     memory_disk::MemoryDisk,
     position::MessageId,
     tools::{
@@ -37,8 +37,14 @@ static WORLD: LazyLock<(MemoryDisk, Said)> = LazyLock::new(|| {
     (world.disk.copy(), world.said)
 });
 
-/// What is kept, without its ids' order being taken for granted.
+/// What is kept: as much as was announced.
 fn repaired(disk: &MemoryDisk) -> (Said, Losses) {
+    let mut announced = 0;
+    let mut count = |segment: Segment| {
+        announced += segment.message_count() as usize;
+        Ok(())
+    };
+    salvage(&source_of(disk), &mut Losses::default(), &mut count, &mut |_| {}).expect("it can be read");
     let mut losses = Losses::default();
     let new =
         fill(|target| salvage(&source_of(disk), &mut losses, &mut |segment| target.add(segment), &mut |_| {}).expect("it can be read"));
@@ -53,6 +59,7 @@ fn repaired(disk: &MemoryDisk) -> (Said, Losses) {
     for ((room, _), messages) in rooms {
         said.entry(room).or_default().extend(messages);
     }
+    assert_eq!(said.values().map(Vec::len).sum::<usize>(), announced);
     (said, losses)
 }
 
