@@ -134,6 +134,10 @@ fn open_data(options: &ServeOptions) -> Result<Opened, Failed> {
     };
     let opened = storage::open(&options.data, retention, &mut tell).map_err(|error| Failed::new(error.to_string()))?;
     info!(commits = opened.sequence, messages_in_log = opened.recovered.message_count, "opened {}", options.data.display());
+    if retention != Retention::default() {
+        let Retention { keep_for, keep_messages, disk_budget_bytes } = retention;
+        info!(?keep_for, keep_messages, disk_budget_bytes, "older messages are deleted");
+    }
     if opened.recovered.dropped_unfinished {
         warn!(
             "parts of the last commit are missing, as after a crash: it is dropped; nobody was shown its messages, unless the disk lost \

@@ -119,7 +119,7 @@ fn history_is_printed_beside_a_running_server_and_missing_rooms_are_named() {
         ada.hears(line);
     }
     assert_eq!(stored(&data, "lounge"), said);
-    check_refused(&data, &["history", "Lounge", "--data", folder], &["Lounge", "no message was ever stored"]);
+    check_refused(&data, &["history", "Lounge", "--data", folder], &["Lounge", "nothing is stored of room"]);
     ada.say("MSG one more");
     ada.hears("MESSAGE ada one more");
     assert_eq!(stored(&data, "lounge").len(), 121);

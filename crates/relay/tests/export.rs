@@ -33,5 +33,5 @@ fn a_room_is_exported_as_json_beside_a_running_server_and_after_it() {
     }
     let missing = relay(&data, &["export", "Lounge", "--data", folder]);
     assert_eq!(missing.code, Some(1));
-    assert!(missing.log.contains("no message was ever stored in room \"Lounge\""), "{}", missing.log);
+    assert!(missing.log.contains("nothing is stored of room \"Lounge\""), "{}", missing.log);
 }

@@ -176,7 +176,8 @@ impl fmt::Display for HistoryError {
             HistoryError::RoomNotFound { room } => {
                 write!(
                     f,
-                    "no message was ever stored in room {room:?}: names are compared letter by letter, `--data DIR` says where to look"
+                    "nothing is stored of room {room:?}: nothing was ever said there, or it is not kept any more; names are compared \
+                     letter by letter, `--data DIR` says where to look"
                 )
             }
             HistoryError::Output(error) => write!(f, "writing the history failed: {error}"),

@@ -55,11 +55,9 @@ mod power_cut_tests;
 pub use contract::{Archive, ArchiveError, Committed, Failure, Loaded, Next, Storage, StorageError, Worked};
 pub use error::{HistoryError, OpenError};
 pub use history::{HistoryArchive, Retention};
-pub use open::{Opened, open};
-pub use tools::{
-    Finding, Losses, Progress, Repair, Report, Watch, back_up, export_room, print_history, repair_folder, verify_folder,
-};
 pub use log::{Log, Preparer, Record, Recovered, StoredSection};
+pub use open::{Opened, open};
 pub use position::MessageId;
+pub use tools::{Finding, Losses, Progress, Repair, Report, Watch, back_up, export_room, print_history, repair_folder, verify_folder};
 
 pub(crate) use limits::FOLD_WINDOW_BYTES;

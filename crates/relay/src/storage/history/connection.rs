@@ -105,7 +105,7 @@ fn configure(connection: &Connection, access: Access) -> rusqlite::Result<()> {
     connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0)).map(|_| ())
 }
 
-/// Whether there is no history yet. A journal that waits for its database is a sign that it was there.
+/// Whether there is no history yet. A journal is a sign that there was one.
 fn is_missing(disk: &dyn Disk, name: &str) -> Result<bool, ConnectError> {
     let failed = |action: &str, name: &str, error: &io::Error| match is_full(error) {
         true => ConnectError::Full { path: disk.path().join(name) },
@@ -117,12 +117,11 @@ fn is_missing(disk: &dyn Disk, name: &str) -> Result<bool, ConnectError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed("opening", name, &error)),
     }
+    // The journal is made by the first change of a database that is there, and stays.
     let journal = format!("{name}-journal");
-    let mut first = [0];
-    match disk.open(&journal, Access::Read).and_then(|file| file.read_at(&mut first, 0)) {
-        Ok(_) if first == [0] => Ok(true),
+    match disk.open(&journal, Access::Read) {
         Ok(_) => Err(ConnectError::Damaged(format!(
-            "{} is gone or empty, though {journal} holds a change of it that was under way",
+            "{} is gone or empty, though its journal {journal} is there: messages were stored in it",
             disk.path().join(name).display()
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),

@@ -343,9 +343,12 @@ fn a_page_in_the_place_of_another_is_found() {
 }
 
 #[test]
-fn a_database_that_is_gone_is_not_made_anew_under_the_journal_that_waits_for_it() {
-    let (disk, _) = filled_and_hot();
-    disk.take_away(NAME);
-    let error = read(&disk, Access::ReadWrite).unwrap_err().to_string();
-    assert!(error.starts_with("memory/log/history.db is gone or empty, though history.db-journal holds"), "{error}");
+fn a_database_that_is_gone_is_not_made_anew_beside_its_journal() {
+    for disk in [filled_and_hot().0, filled().0] {
+        disk.take_away(NAME);
+        let error = read(&disk, Access::ReadWrite).unwrap_err().to_string();
+        assert!(error.starts_with("memory/log/history.db is gone or empty, though its journal history.db-journal is there"), "{error}");
+        disk.put(NAME, Vec::new());
+        assert_eq!(read(&disk, Access::Read).unwrap_err().to_string(), error);
+    }
 }

@@ -20,11 +20,11 @@ mod fold;
 mod retention;
 mod archive;
 
-pub(crate) use connection::{ConnectError, HistoryConnection, open as open_connection};
-pub(crate) use page_seal::{PAGE_BYTES, check_unasked as check_page};
-pub(crate) use file_lock::is_reserved_by_another;
-pub(crate) use reported_file::LastFailure;
 pub use archive::HistoryArchive;
+pub(crate) use connection::{ConnectError, HistoryConnection, open as open_connection};
+pub(crate) use file_lock::is_reserved_by_another;
+pub(crate) use page_seal::{PAGE_BYTES, check_unasked as check_page};
+pub(crate) use reported_file::LastFailure;
 pub use retention::Retention;
 
 pub(crate) use database::{Database, DatabaseError, Entry, Stored, columns as segment_columns, position_checksum};

@@ -217,6 +217,11 @@ pub(crate) fn first_file_number(disk: &dyn Disk) -> Result<Option<u64>, OpenErro
     Ok(file_numbers(disk)?.first().copied())
 }
 
+/// The number of the last log file on the disk, which may be empty still; 0 when there is none.
+pub(crate) fn last_file_number(disk: &dyn Disk) -> Result<u64, OpenError> {
+    Ok(file_numbers(disk)?.last().copied().unwrap_or(0))
+}
+
 #[cfg(test)]
 #[path = "log_tests.rs"]
 mod tests;

@@ -375,3 +375,15 @@ fn a_history_and_a_log_of_different_times_are_refused() {
         assert!(error.contains("they are of different times") && error.contains(&name), "{error}");
     }
 }
+
+#[test]
+fn a_reader_that_is_told_where_to_end_reads_no_file_behind_that() {
+    let disk = disk_with_ten_records();
+    let mut reader = reader(&disk, LogPosition::START).until_file(1);
+    let mut letters = String::new();
+    while let Some(record) = reader.next_record().expect("nothing is damaged") {
+        letters.push(letter(&record));
+    }
+    // The record that shows that the file is over is one more.
+    assert_eq!((letters.as_str(), reader.is_at_its_bound()), ("abcde", true));
+}

@@ -37,6 +37,8 @@ pub(crate) struct Scan {
     pub(crate) last: Option<(Place, u64)>,
     /// What the window holds was read when everything up to this record was known to be committed.
     committed: u64,
+    /// Nothing is read behind this file.
+    last_file_number: u64,
 }
 
 /// A place in the log.
@@ -49,7 +51,17 @@ pub(crate) struct Place {
 impl Scan {
     /// Stands at `position` of the log whose files are all `file_bytes` long.
     pub(crate) fn start(disk: Arc<dyn Disk>, file_bytes: u64, position: LogPosition) -> Scan {
-        Scan { window: Window::new(disk), file_bytes, position, last: None, committed: position.sequence }
+        Scan { window: Window::new(disk), file_bytes, position, last: None, committed: position.sequence, last_file_number: u64::MAX }
+    }
+
+    /// Ends behind this file, for readers beside a server: they would run after one that writes as fast as they read.
+    pub(crate) fn until_file(self, last_file_number: u64) -> Scan {
+        Scan { last_file_number, ..self }
+    }
+
+    /// Whether the log may go on behind the last file that is read.
+    pub(crate) fn is_at_its_bound(&self) -> bool {
+        self.position.file_number > self.last_file_number
     }
 
     /// Behind the last record that was returned.
@@ -92,6 +104,9 @@ impl Scan {
     ///
     /// The log is damaged here, or cannot be read; or the file was used again (see above).
     pub(crate) fn next_record(&mut self) -> Result<Option<Record<'_>>, OpenError> {
+        if self.is_at_its_bound() {
+            return Ok(None);
+        }
         match self.advance()? {
             Some(header) => self.record(header).map(Some),
             None => {

@@ -339,7 +339,7 @@ fn history_is_what_was_stored_in_that_room() {
     assert_eq!(printed, b"MESSAGE ada 1\nMESSAGE bob 2\n");
 
     let error = print_room(Arc::new(disk), FILE_BYTES, "Kitchen", &mut printed).expect_err("no such room");
-    assert!(error.to_string().starts_with("no message was ever stored in room \"Kitchen\""), "{error}");
+    assert!(error.to_string().starts_with("nothing is stored of room \"Kitchen\""), "{error}");
 }
 
 #[test]

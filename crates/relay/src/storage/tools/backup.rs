@@ -15,7 +15,7 @@ use crate::storage::{
     error::{OpenError, open_error},
     folder::parent_of,
     history::{Database, Segment, Stored},
-    log::{Record, Scan},
+    log::{Record, Scan, last_file_number},
     position::{LogPosition, MessageId},
 };
 use std::{
@@ -75,8 +75,10 @@ fn check_target(data_dir: &Path, target: &Path) -> Result<(), OpenError> {
 /// The last commit of all.
 fn end_of_log(source: &Source) -> Result<LogPosition, OpenError> {
     let mut history = source.history()?;
+    let last_file_number = last_file_number(source.log.as_ref())?;
     loop {
-        let mut scan = Scan::start(source.log.clone(), source.file_bytes, source.folded(&mut history)?);
+        let folded = source.folded(&mut history)?;
+        let mut scan = Scan::start(source.log.clone(), source.file_bytes, folded).until_file(last_file_number.max(folded.file_number));
         let read = loop {
             match scan.next_record() {
                 Ok(Some(_)) => {}

@@ -59,7 +59,7 @@ fn wrong_page(source: &Source, file: &dyn DiskFile, number: u64) -> Option<Findi
         Ok(_) => "it is cut off".to_owned(),
         Err(error) => format!("it cannot be read: {error}"),
     };
-    let meaning = format!("page {number} is damaged: {wrong}; the messages on it are lost, unless others are only found through it");
+    let meaning = format!("page {number} is damaged: {wrong}; what is on it, or is found through it, may be lost");
     Some(source.finding(source.history_path(), Some(offset), None, meaning))
 }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::storage::{
     error::OpenError,
     limits::LOOKS_AT_END_MAX,
-    log::{Gap, Place, Salvage, Salvaged, Scan, log_file_name, unfinished_commits},
+    log::{Gap, Place, Salvage, Salvaged, Scan, last_file_number, log_file_name, unfinished_commits},
     position::LogPosition,
 };
 
@@ -24,13 +24,14 @@ pub(crate) fn check_log(
     watch: &mut Watch<'_>,
 ) -> Result<(), OpenError> {
     let mut contradictions = Vec::new();
+    let last_file_number = last_file_number(source.log.as_ref())?;
     'from_folded: loop {
         let position = source.folded(history)?;
         unfolded.folded(position.sequence);
         let message_count = report.message_count;
         report.record_count = 0;
         contradictions.clear();
-        let mut scan = Scan::start(source.log.clone(), source.file_bytes, position);
+        let mut scan = Scan::start(source.log.clone(), source.file_bytes, position).until_file(last_file_number.max(position.file_number));
         let mut looks = Looks::at(position);
         let end = match scan.check_position() {
             Err(error) => Err(error),
@@ -119,6 +120,9 @@ fn read_to_end(
         let known = unfolded.compare(&record, contradictions);
         report.message_count += u64::from(record.message_count()).saturating_sub(known);
         watch(Progress { what: "checking the log", done: report.record_count, total: report.record_count });
+    }
+    if scan.is_at_its_bound() {
+        return Ok(Vec::new());
     }
     scan.check_files(scan.position().file_number)?;
     unfinished_commits(scan)
