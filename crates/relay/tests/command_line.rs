@@ -110,7 +110,7 @@ fn history_is_printed_beside_a_running_server_and_missing_rooms_are_named() {
     let data = Data::new();
     let folder = data.path();
     let folder = folder.to_str().unwrap();
-    check_refused(&data, &["history", "lounge", "--data", folder], &["no log", folder, "--data"]);
+    check_refused(&data, &["history", "lounge", "--data", folder], &["there is no data", folder, "--data"]);
     let server = Server::start(&data, &[]);
     let mut ada = server.join("ada", "lounge");
     let said: Vec<String> = (0..120).map(|number| format!("MESSAGE ada {number}")).collect();

@@ -17,6 +17,9 @@ const SENT_MAX_BYTES: usize = 64 << 20;
 /// What a slow member may cost the server beyond its kernel's buffers.
 const RSS_GROWTH_MAX_BYTES: u64 = 16 << 20;
 
+/// What a fold may have in memory: its window of 32 MiB and SQLite's pages, 16 MiB.
+const RSS_FOLD_MAX_BYTES: u64 = 48 << 20;
+
 #[test]
 fn a_member_that_stops_reading_is_cut_at_256_kib_beyond_what_the_kernel_took() {
     let data = Data::new();
@@ -84,7 +87,8 @@ fn a_room_under_load_does_not_notice_members_that_never_read() {
     let load = load.output().expect("it can be started");
     assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
     let growth_bytes = rss_peak_of(server.pid()).saturating_sub(rss);
-    assert!(growth_bytes < RSS_GROWTH_MAX_BYTES, "{growth_bytes} bytes more");
+    // Enough is said that it is folded meanwhile.
+    assert!(growth_bytes < RSS_GROWTH_MAX_BYTES + RSS_FOLD_MAX_BYTES, "{growth_bytes} bytes more");
     for client in &silent {
         assert_eq!(client.take_error(), Some(Errno::CONNRESET), "10 MB were too much for it");
     }
