@@ -207,7 +207,11 @@ impl Archive for HistoryArchive {
         // Between two windows, or it would wait for ever behind a flood; and the flood must not wait for it.
         if !has_more || self.retention_steps_left > 0 {
             self.retention_steps_left = self.retention_steps_left.saturating_sub(1);
-            match self.retaining.step(&self.database, (self.unix_ms)()) {
+            let stepped = self.retaining.step(&self.database, (self.unix_ms)());
+            if stepped.is_ok() {
+                self.busy_count = 0;
+            }
+            match stepped {
                 Ok(Some(Next::Now)) => return Ok(self.worked(0, Next::Now)),
                 Ok(_) if has_more => self.retention_steps_left = 0,
                 Ok(next) => return files_are_refused.unwrap_or(Ok(self.worked(0, next.unwrap_or(Next::WhenCommitted)))),

@@ -43,14 +43,6 @@ fn world() -> World {
     world
 }
 
-fn with_change(world: &World, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemoryDisk {
-    let disk = world.disk.copy();
-    let mut content = disk.content(name);
-    change(&mut content);
-    disk.put(name, content);
-    disk
-}
-
 #[test]
 fn nothing_is_lost_where_nothing_is_damaged() {
     let world = world();
@@ -66,7 +58,8 @@ fn a_damaged_page_costs_what_is_on_it_and_the_rooms_are_named() {
     let mut random = Random(1);
     let mut small_losses = 0;
     for page in 0..page_count {
-        let disk = with_change(&world, HISTORY, |content| content[page * PAGE_BYTES + random.below(4096) as usize] ^= 1 << random.below(8));
+        let disk =
+            world.disk_with_change(HISTORY, |content| content[page * PAGE_BYTES + random.below(4096) as usize] ^= 1 << random.below(8));
         let (new, losses) = repaired(&disk);
         let kept = kept(&new, &world.said);
         check_is_part(&kept, &world.said);
@@ -105,7 +98,7 @@ fn a_log_damaged_in_the_middle_keeps_both_ends() {
     let world = world();
     // The four records behind the history are the last ones of the file that has the highest sequence.
     let (name, page) = last_record(&world.disk);
-    let disk = with_change(&world, &name, |content| content[(page - 2) * PAGE_BYTES + 60] ^= 1);
+    let disk = world.disk_with_change(&name, |content| content[(page - 2) * PAGE_BYTES + 60] ^= 1);
     let (new, losses) = repaired(&disk);
     let kept = kept(&new, &world.said);
     let mut expected = world.said.clone();

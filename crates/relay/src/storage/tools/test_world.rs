@@ -75,6 +75,15 @@ impl World {
         while self.step() {}
     }
 
+    /// A copy of the disk on which something has happened to a file.
+    pub(crate) fn disk_with_change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemoryDisk {
+        let disk = self.disk.copy();
+        let mut content = disk.content(name);
+        change(&mut content);
+        disk.put(name, content);
+        disk
+    }
+
     pub(crate) fn source(&self) -> Source {
         source_of(&self.disk)
     }

@@ -33,14 +33,6 @@ fn world() -> World {
     world
 }
 
-fn with_change(world: &World, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> MemoryDisk {
-    let disk = world.disk.copy();
-    let mut content = disk.content(name);
-    change(&mut content);
-    disk.put(name, content);
-    disk
-}
-
 /// A statement that relay would never run, by a connection that seals what it writes.
 fn with_statement(world: &World, sql: &str) -> MemoryDisk {
     let disk = world.disk.copy();
@@ -78,7 +70,7 @@ fn an_intact_folder_is_right_and_everything_in_it_was_looked_at() {
 #[test]
 fn verify_writes_nothing() {
     let world = world();
-    let disk = with_change(&world, HISTORY, |content| content[3 * PAGE_BYTES + 10] ^= 1);
+    let disk = world.disk_with_change(HISTORY, |content| content[3 * PAGE_BYTES + 10] ^= 1);
     let before = disk.trace();
     verify(&disk);
     assert_eq!(disk.trace(), before);
@@ -90,7 +82,7 @@ fn a_flip_in_any_page_is_found_and_its_page_is_named() {
     let page_count = world.disk.content(HISTORY).len() / PAGE_BYTES;
     let mut random = Random(1);
     for page in 0..page_count {
-        let disk = with_change(&world, HISTORY, |content| {
+        let disk = world.disk_with_change(HISTORY, |content| {
             content[page * PAGE_BYTES + random.below(PAGE_BYTES as u64) as usize] ^= 1 << random.below(8);
         });
         check_found(&disk, &["history.db", &format!("Some({})", page * PAGE_BYTES), &format!("page {} ", page + 1)]);
@@ -108,7 +100,7 @@ fn a_flip_in_a_record_is_found_with_its_offset() {
             if world.disk.content(name)[page * PAGE_BYTES..][..4] != *b"\xffRLG" {
                 continue;
             }
-            let disk = with_change(&world, name, |content| content[page * PAGE_BYTES + 60] ^= 1);
+            let disk = world.disk_with_change(name, |content| content[page * PAGE_BYTES + 60] ^= 1);
             let report = verify(&disk);
             if !report.is_right() {
                 check_found(&disk, &[name, &format!("Some({})", page * PAGE_BYTES), "checksum"]);
@@ -152,7 +144,7 @@ fn what_a_newer_relay_or_another_program_wrote_is_no_damage_and_left_alone() {
     assert!(newer.contains("start a newer relay"), "{newer}");
 
     let (name, page) = last_record(&world().disk);
-    let disk = with_change(&world(), &name, |content| {
+    let disk = world().disk_with_change(&name, |content| {
         content[page * PAGE_BYTES + 4] += 1;
         let checksum = crc32c::crc32c(&content[page * PAGE_BYTES..][..48]);
         content[page * PAGE_BYTES + 48..][..4].copy_from_slice(&checksum.to_le_bytes());
@@ -346,7 +338,7 @@ fn an_unfinished_commit_is_a_note() {
         let content = world.disk.content(&name);
         let last = (0..16).rfind(|page| content[page * PAGE_BYTES..][..4] == *b"\xffRLG");
         if let Some(page) = last {
-            disk = Some(with_change(&world, &name, |content| content[page * PAGE_BYTES..][..512].fill(0)));
+            disk = Some(world.disk_with_change(&name, |content| content[page * PAGE_BYTES..][..512].fill(0)));
         }
     }
     let report = verify(&disk.expect("there is a last record"));
