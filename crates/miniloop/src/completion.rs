@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::engine::context::Home;
+use crate::engine::context::{self, Home};
 use crate::mutant::{Mutant, is_broken};
 use crate::wait_queue::{Key, WaitQueue, exchange};
 
@@ -81,12 +81,13 @@ impl<R> Completion<R> {
     ///
     /// # Panics
     /// When the value has been taken, or under another loop than the first time.
-    pub(crate) fn poll_take(&self, cx: &Context<'_>, what: &str) -> Poll<R> {
+    pub(crate) fn poll_take(&self, cx: &Context<'_>, what: &'static str) -> Poll<R> {
         if let Some(value) = self.take() {
             return Poll::Ready(value);
         }
         assert!(self.is_pending(), "this {what} was polled after it had given its value");
         self.home.check(what);
+        context::waits_for(what);
         self.register_sole(cx.waker());
         Poll::Pending
     }
@@ -113,11 +114,12 @@ impl<R> Completion<R> {
     }
 
     /// The poll of one of many readers. `key` is its place in the queue, which it keeps when it polls again.
-    pub(crate) fn poll_shared(&self, cx: &Context<'_>, key: &mut Option<Key>, what: &str) -> Poll<Rc<R>> {
+    pub(crate) fn poll_shared(&self, cx: &Context<'_>, key: &mut Option<Key>, what: &'static str) -> Poll<Rc<R>> {
         if let Some(value) = self.shared_value() {
             return Poll::Ready(value);
         }
         self.home.check(what);
+        context::waits_for(what);
         self.register_shared(key, cx.waker());
         Poll::Pending
     }

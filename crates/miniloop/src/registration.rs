@@ -78,6 +78,10 @@ impl Registration {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+        context::waits_for(match direction {
+            Direction::Read => "a descriptor to become readable",
+            Direction::Write => "a descriptor to become writable",
+        });
         let mut waker = cx.waker().clone();
         self.core.driver().map(|mut driver| match place {
             Place::Alone => driver.wait_alone(self.id, direction, &mut waker),

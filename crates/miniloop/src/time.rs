@@ -135,6 +135,7 @@ impl Sleep {
     }
 
     fn start(&mut self, cx: &Context<'_>) {
+        context::waits_for("a deadline");
         self.state = match self.deadline {
             Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone(), self.place)),
             None => {
@@ -166,6 +167,7 @@ impl Future for Sleep {
                 // A loop that has been closed has dropped its timers; their time has not come by that.
                 let is_dropped = || self.core.is_closed() && self.deadline.is_some_and(|deadline| self.core.now() < deadline);
                 if is_armed.is_some() || is_dropped() {
+                    context::waits_for("a deadline");
                     return Poll::Pending;
                 }
                 self.state = State::Done;

@@ -210,6 +210,12 @@ pub(crate) fn spend_operation() {
     }
 }
 
+/// Told by a leaf future that is about to return `Pending`: what its task waits for, in a few words ("a permit of a semaphore"), for those
+/// who look inside the loop.
+pub(crate) fn waits_for(what: &'static str) {
+    with_current(|core| core.waits_for.set(what));
+}
+
 fn with_current<R>(look: impl FnOnce(&Core) -> R) -> Option<R> {
     let pointer = CONTEXT.with(|context| context.current.get());
     // SAFETY: as in `with_resident`; `look` is private to this file and touches only cells of the core.

@@ -67,6 +67,8 @@ pub(crate) struct Core {
     earliest_deadline: Cell<Instant>,
     /// Successful I/O operations that the running job may still make before it has to yield.
     pub(crate) ops_left: Cell<u32>,
+    /// What the future that was polled last and is pending waits for; empty when it has not said so.
+    pub(crate) waits_for: Cell<&'static str>,
     /// Jobs given to worker threads whose answers have not run yet: a virtual clock waits for them.
     pub(crate) jobs_in_flight: Cell<usize>,
     pub(crate) tasks_spawned: Cell<u64>,
@@ -110,6 +112,7 @@ impl Core {
             time_at_poll: Cell::new(Instant::from_nanos(0)),
             earliest_deadline: Cell::new(Instant::FAR_FUTURE),
             ops_left: Cell::new(OPS_PER_POLL),
+            waits_for: Cell::new(""),
             jobs_in_flight: Cell::new(0),
             tasks_spawned: Cell::new(0),
             tasks_alive: Cell::new(0),
