@@ -41,6 +41,18 @@ impl Instant {
     pub const fn duration_since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// The first point after `now` on the grid of `period` through `self`: beats that a busy loop has missed are left out, the others keep
+    /// their place. A zero period counts as a nanosecond.
+    pub(crate) fn next_beat(self, period: Duration, now: Instant) -> Instant {
+        let period = period.max(Duration::from_nanos(1));
+        let next = self + period;
+        if next > now {
+            return next;
+        }
+        let beats = (now - self).as_nanos() / period.as_nanos() + 1;
+        self + Duration::from_nanos(u64::try_from(beats * period.as_nanos()).unwrap_or(u64::MAX))
+    }
 }
 
 impl Add<Duration> for Instant {

@@ -61,7 +61,13 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// As [`sleep`].
 #[track_caller]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep { core: context::current(), deadline: Some(deadline), place: Location::caller(), state: State::New }
+    sleep_until_at(deadline, Location::caller())
+}
+
+/// The same for a facility that was made at `place`.
+#[track_caller]
+pub(crate) fn sleep_until_at(deadline: Instant, place: &'static Location<'static>) -> Sleep {
+    Sleep { core: context::current(), deadline: Some(deadline), place, state: State::New }
 }
 
 /// Gives way to everything that is ready, once: asyncio's `sleep(0)`. It works under any runtime.

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::Duration;
 
 use crate::config::OPS_PER_POLL;
 use crate::engine::context;
@@ -15,7 +14,6 @@ use crate::engine::failures;
 use crate::engine::job::{Cause, Job, Repeat, RunTask};
 use crate::engine::waker;
 use crate::engine::word::Word;
-use crate::instant::Instant;
 use crate::outcome::{Failure, Flow};
 use crate::report::Report;
 
@@ -105,24 +103,13 @@ fn run_repeat(core: &Rc<Core>, word: Word, repeat: Rc<Repeat>, place: &'static L
             }
         }
         Cause::Period { period, next } => {
-            next.set(next_on_the_grid(next.get(), *period, core.now()));
+            next.set(next.get().next_beat(*period, core.now()));
             core.arm(word, next.get());
         }
         Cause::Readiness { .. } => {}
     }
     // When it is over, this is the last owner.
     core.drop_safely(repeat, "callback", place);
-}
-
-/// The first deadline of a period's grid that is after `now`. Ticks that a busy loop has missed are left out, the others keep their beat.
-fn next_on_the_grid(previous: Instant, period: Duration, now: Instant) -> Instant {
-    let period = period.max(Duration::from_nanos(1));
-    let next = previous + period;
-    if next > now {
-        return next;
-    }
-    let beats = (now - previous).as_nanos() / period.as_nanos() + 1;
-    previous + Duration::from_nanos(u64::try_from(beats * period.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Calls user code that may panic.
