@@ -10,8 +10,8 @@ pub(crate) const JOBS_PER_POLL: usize = 64;
 /// task, and with it the loop, busy for ever.
 pub(crate) const OPS_PER_POLL: u32 = 64;
 
-/// How long [`run`](crate::run) waits at the end for cancelled tasks.
-pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// How long who is cancelled may clean up, and how long [`run`](crate::run) waits at the end for cancelled tasks.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// How many turns a shutdown takes at most. Each ends all the tasks that it finds, so only destructors that spawn need more than a few, and
 /// on a virtual clock, which stands still meanwhile, nothing else would end those.

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::{JOBS_PER_POLL, SHUTDOWN_GRACE, SHUTDOWN_TURNS};
+use crate::config::{GRACE, JOBS_PER_POLL, SHUTDOWN_TURNS};
 use crate::doorbell::Doorbell;
 use crate::driver::Driver;
 use crate::engine::close;
@@ -58,6 +58,7 @@ pub struct EventLoop {
 pub struct Builder {
     clock: Clock,
     jobs_per_poll: usize,
+    grace: Duration,
 }
 
 impl Builder {
@@ -73,6 +74,12 @@ impl Builder {
         self
     }
 
+    /// How long a task that is cancelled may clean up before it is dropped all the same; 5 s by default.
+    pub fn grace(mut self, grace: Duration) -> Builder {
+        self.grace = grace;
+        self
+    }
+
     /// Makes the loop.
     ///
     /// # Errors
@@ -84,6 +91,7 @@ impl Builder {
         let pollable = driver.as_fd().try_clone_to_owned()?;
         let id = registry::register(inbox.clone())?;
         let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox));
+        core.grace.set(self.grace);
         context::add_resident(&core);
         Ok(EventLoop { core, pollable: Some(pollable) })
     }
@@ -100,7 +108,7 @@ impl EventLoop {
 
     /// Settings for a new loop.
     pub fn builder() -> Builder {
-        Builder { clock: Clock::SYSTEM, jobs_per_poll: JOBS_PER_POLL }
+        Builder { clock: Clock::SYSTEM, jobs_per_poll: JOBS_PER_POLL, grace: GRACE }
     }
 
     /// A handle for callbacks and tasks.
@@ -308,7 +316,7 @@ impl Drop for MainSlot<'_> {
 pub fn run<F: Future>(main: F) -> Result<F::Output, LoopError> {
     let mut event_loop = EventLoop::new()?;
     let value = event_loop.run_until_complete(main)?;
-    event_loop.shutdown(SHUTDOWN_GRACE)?;
+    event_loop.shutdown(GRACE)?;
     event_loop.close();
     Ok(value)
 }

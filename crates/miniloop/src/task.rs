@@ -88,7 +88,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
         handle = Some(cell.clone() as Rc<dyn Join<F::Output>>);
         Job::Task(cell)
     });
-    core.schedule(word);
+    core.enqueue(word);
     Task { cell: handle, core: core.clone() }
 }
 

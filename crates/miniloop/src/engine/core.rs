@@ -11,9 +11,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
+use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::{OPS_PER_POLL, PARENTS_PER_REPORT};
+use crate::config::{GRACE, OPS_PER_POLL, PARENTS_PER_REPORT};
 use crate::driver::Driver;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, Slot};
@@ -40,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) id: LoopId,
     pub(crate) clock: Clock,
     pub(crate) jobs_per_poll: usize,
+    /// How long who is cancelled may clean up, unless the one who cancels says otherwise.
+    pub(crate) grace: Cell<Duration>,
     pub(crate) phase: Cell<Phase>,
 
     slots: RefCell<Slots<Slot>>,
@@ -96,6 +99,7 @@ impl Core {
             id,
             clock,
             jobs_per_poll,
+            grace: Cell::new(GRACE),
             phase: Cell::new(Phase::Open),
             slots: RefCell::new(Slots::starting_at(first_generation())),
             ready: RefCell::default(),
@@ -136,17 +140,26 @@ impl Core {
             if matches!(job, Job::Task(_)) {
                 self.tasks_alive.set(self.tasks_alive.get() + 1);
             }
-            Slot { job, is_queued: false, is_armed: false, place }
+            Slot { job, is_queued: false, is_woken: false, is_armed: false, place }
         });
         Word::new(self.id, key)
     }
 
     /// Wakes a job: it stands in the ready queue from now on, once. A word that has gone stale does nothing.
     pub(crate) fn schedule(&self, word: Word) {
-        if let Some(slot) = self.slots.borrow_mut().get_mut(word.key())
-            && (!slot.is_queued || is_broken(Mutant::WakesAddUp))
-            && !matches!(slot.job, Job::Deadline(_))
-        {
+        self.queue(word, true);
+    }
+
+    /// Queues a job that is to begin, or to hear that it was asked to stop. That is no wake (C12).
+    pub(crate) fn enqueue(&self, word: Word) {
+        self.queue(word, false);
+    }
+
+    fn queue(&self, word: Word, is_wake: bool) {
+        let mut slots = self.slots.borrow_mut();
+        let Some(slot) = slots.get_mut(word.key()) else { return };
+        slot.is_woken |= is_wake;
+        if (!slot.is_queued || is_broken(Mutant::WakesAddUp)) && !matches!(slot.job, Job::Deadline(_)) {
             slot.is_queued = true;
             if is_broken(Mutant::WakesJumpTheQueue) && matches!(slot.job, Job::Task(_)) {
                 self.ready.borrow_mut().push_front(word);

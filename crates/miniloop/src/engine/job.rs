@@ -20,6 +20,8 @@ pub(crate) struct Slot {
     pub(crate) job: Job,
     /// It stands in the ready queue: waking it again adds nothing.
     pub(crate) is_queued: bool,
+    /// It was woken since it ran last. One that is only queued, to begin or to hear that it is to stop, was not.
+    pub(crate) is_woken: bool,
     /// It stands in the timer queue: removing it leaves a dead entry there.
     pub(crate) is_armed: bool,
     /// The line that made it, for reports.

@@ -12,6 +12,7 @@ pub(crate) mod context;
 pub(crate) mod in_flight;
 pub(crate) mod waker;
 pub(crate) mod failures;
+pub(crate) mod cancel;
 pub(crate) mod run_job;
 pub(crate) mod turn;
 pub(crate) mod close;

@@ -56,6 +56,7 @@ enum Turn {
 fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>)> {
     let staying = core.with_slot(word, |slot| {
         slot.is_queued = false;
+        slot.is_woken = false;
         let turn = match &slot.job {
             Job::Main => Some(Turn::Main),
             Job::Task(task) => Some(Turn::Task(task.clone())),
