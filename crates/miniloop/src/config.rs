@@ -30,6 +30,19 @@ pub(crate) const MESSAGES_PER_ROUND: usize = 1_024;
 /// How many jobs may wait for one worker thread before `Worker::try_call` refuses another.
 pub(crate) const WORKER_QUEUE_LEN: usize = 1_024;
 
+/// How many threads a loop has for blocking jobs at most. They wait more than they compute, so the number of processors says nothing: it is
+/// how many slow disks and name servers one loop can wait for at a time.
+pub(crate) const BLOCKING_THREADS: usize = 32;
+
+/// How many jobs may wait for those threads before `try_spawn_blocking` refuses another.
+pub(crate) const BLOCKING_QUEUE_LEN: usize = 1_024;
+
+/// How long such a thread stays without a job: long enough to serve the next burst, short enough to be gone when nobody needs it.
+pub(crate) const BLOCKING_IDLE: Duration = Duration::from_secs(10);
+
+/// How long closing a loop waits for jobs that run or wait. A thread cannot be stopped, so this only says when to go on without it.
+pub(crate) const BLOCKING_GRACE: Duration = Duration::from_secs(10);
+
 /// How many descriptors one wait can report; a wait that fills this is repeated at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 256;
 

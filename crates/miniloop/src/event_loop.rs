@@ -26,6 +26,7 @@ use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::inbox::Inbox;
 use crate::engine::job::Job;
+use crate::engine::pool::{Pool, PoolSettings};
 use crate::engine::registry;
 use crate::engine::turn::{self, Running, Wait};
 use crate::engine::word::Word;
@@ -59,6 +60,7 @@ pub struct Builder {
     clock: Clock,
     jobs_per_poll: usize,
     grace: Duration,
+    pool: PoolSettings,
 }
 
 impl Builder {
@@ -80,6 +82,20 @@ impl Builder {
         self
     }
 
+    /// How many threads the loop has for blocking jobs at most; 32 by default. They start with jobs that find none free and end when they
+    /// have had nothing to do for 10 s, so a loop without such jobs has none. 0 counts as 1.
+    pub fn blocking_threads(mut self, threads: usize) -> Builder {
+        self.pool.threads_max = threads;
+        self
+    }
+
+    /// How long [`close`](EventLoop::close) waits for the blocking jobs that were submitted; 10 s by default. When the time is up, those
+    /// that wait are dropped and those that run are left alone, with a report to [`LoopHandle::on_error`].
+    pub fn blocking_grace(mut self, limit: Duration) -> Builder {
+        self.pool.grace = limit;
+        self
+    }
+
     /// Makes the loop.
     ///
     /// # Errors
@@ -90,7 +106,7 @@ impl Builder {
         driver.add_doorbell(inbox.doorbell().as_fd())?;
         let pollable = driver.as_fd().try_clone_to_owned()?;
         let id = registry::register(inbox.clone())?;
-        let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox));
+        let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox, Pool::new(self.pool)));
         core.grace.set(self.grace);
         context::add_resident(&core);
         Ok(EventLoop { core, pollable: Some(pollable) })
@@ -108,7 +124,7 @@ impl EventLoop {
 
     /// Settings for a new loop.
     pub fn builder() -> Builder {
-        Builder { clock: Clock::SYSTEM, jobs_per_poll: JOBS_PER_POLL, grace: GRACE }
+        Builder { clock: Clock::SYSTEM, jobs_per_poll: JOBS_PER_POLL, grace: GRACE, pool: PoolSettings::default() }
     }
 
     /// A handle for callbacks and tasks.
@@ -226,7 +242,8 @@ impl EventLoop {
     }
 
     /// Closes the loop: messages from other threads are refused, tasks are dropped, newest spawned first, then callbacks and timers; what
-    /// failed in that is reported. Closing again does nothing. A panic in a destructor is reported and hurts nobody else.
+    /// failed in that is reported. Then it waits for the [blocking jobs](crate::spawn_blocking) that were submitted, up to a
+    /// [limit](Builder::blocking_grace). Closing again does nothing. A panic in a destructor is reported and hurts nobody else.
     ///
     /// ```
     /// let mut event_loop = miniloop::EventLoop::new()?;

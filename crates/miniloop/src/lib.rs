@@ -80,4 +80,5 @@ pub use shared::Shared;
 pub use sock::{sock_accept, sock_connect, sock_recv, sock_sendall};
 pub use task::{Task, TaskId, current_task, spawn};
 pub use task_error::TaskError;
+pub use thread::pool::{spawn_blocking, try_spawn_blocking};
 pub use time::{Elapsed, Sleep, YieldNow, now, sleep, sleep_until, timeout, yield_now};

@@ -20,11 +20,13 @@ mod reply;
 mod jobs;
 
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use loom::thread;
 
 use crate::doorbell::Doorbell;
 use crate::engine::inbox::{Inbox, Message};
+use crate::engine::pool_jobs::{PoolJobs, PoolTicket};
 use crate::engine::word::Word;
 use crate::jobs::{Jobs, Ticket};
 use crate::primitives::{Arc, Condvar, Mutex, lock, wait};
@@ -240,7 +242,7 @@ fn a_sender_learns_that_its_receiver_has_gone() {
     });
 }
 
-/// The life of a worker's thread, as `thread.rs` has it: the jobs that it has run.
+/// The life of a worker's thread, as `worker.rs` has it: the jobs that it has run.
 fn work(jobs: &Jobs<Vec<usize>>) -> Vec<usize> {
     let mut done = Vec::new();
     while let Some(job) = jobs.take() {
@@ -312,5 +314,92 @@ fn no_caller_waits_for_ever_on_a_worker_that_ends_early() {
         assert_eq!(receive(&answer), None);
         assert!(ticket.is_some() || jobs.reason().is_some());
         worker.join().unwrap();
+    });
+}
+
+/// Submits a job that answers with its number, and starts a thread for it if the pool wants one, as `thread/pool.rs` does.
+fn submit_to_pool(pool: &Arc<PoolJobs>, number: usize, threads: &mut Vec<thread::JoinHandle<()>>) -> (PoolTicket, Receiver<usize>) {
+    let (sender, answer) = reply();
+    // Nobody may be waiting any more.
+    let job = Box::new(move || {
+        let _ = sender.send(number);
+    });
+    let Ok(queued) = pool.push(job, usize::MAX) else { panic!("the pool is open") };
+    if queued.needs_thread {
+        let pool = pool.clone();
+        threads.push(thread::spawn(move || pool.work()));
+    }
+    (queued.ticket, answer)
+}
+
+const NEVER: Duration = Duration::MAX;
+
+#[test]
+fn a_pool_runs_every_job_and_its_threads_end_when_it_is_closed_c176() {
+    for threads_max in [1, 2] {
+        check(move || {
+            let pool = Arc::new(PoolJobs::new(threads_max, NEVER));
+            let mut threads = Vec::new();
+            let (_, first) = submit_to_pool(&pool, 1, &mut threads);
+            let (_, second) = submit_to_pool(&pool, 2, &mut threads);
+            assert_eq!(receive(&first), Some(1));
+            // A thread is free by now, or about to be.
+            let (_, third) = submit_to_pool(&pool, 3, &mut threads);
+            pool.close();
+            assert!(pool.wait_ended(NEVER).is_ok());
+            assert_eq!((receive(&second), receive(&third)), (Some(2), Some(3)));
+            assert!((1..=threads_max).contains(&threads.len()));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_job_that_comes_while_the_last_thread_of_a_pool_goes_is_run() {
+    check(|| {
+        let pool = Arc::new(PoolJobs::new(1, Duration::ZERO));
+        let mut threads = Vec::new();
+        for number in [1, 2, 3] {
+            let (_, answer) = submit_to_pool(&pool, number, &mut threads);
+            assert_eq!(receive(&answer), Some(number));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(pool.counts(), (0, 0));
+    });
+}
+
+#[test]
+fn a_job_of_a_pool_is_either_withdrawn_or_run() {
+    check(|| {
+        let pool = Arc::new(PoolJobs::new(1, NEVER));
+        let mut threads = Vec::new();
+        let (ticket, answer) = submit_to_pool(&pool, 1, &mut threads);
+        let withdrawn = pool.withdraw(ticket);
+        let was_withdrawn = withdrawn.is_some();
+        drop(withdrawn);
+        assert_eq!(receive(&answer), (!was_withdrawn).then_some(1));
+        pool.close();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn closing_a_pool_without_patience_leaves_each_job_to_one_side_c176() {
+    check(|| {
+        let pool = Arc::new(PoolJobs::new(1, NEVER));
+        let mut threads = Vec::new();
+        let answers = [1, 2].map(|number| submit_to_pool(&pool, number, &mut threads).1);
+        pool.close();
+        let never_ran = match pool.wait_ended(Duration::ZERO) {
+            Ok(()) => 0,
+            Err(unfinished) => {
+                assert!(unfinished.running <= 1);
+                unfinished.never_ran.len()
+            }
+        };
+        // The jobs that were left have been dropped, which tells those who wait.
+        let answered = answers.iter().filter(|answer| receive(answer).is_some()).count();
+        assert_eq!(answered + never_ran, 2);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

@@ -1,5 +1,5 @@
 //! The end of a loop (O9): the inbox refuses; tasks go, newest first; then callbacks and timers; then reports are delivered; then the
-//! driver.
+//! pool; then the driver.
 //!
 //! Everything that is dropped here belongs to users, and its destructors may do anything that a handle allows: spawn, schedule, cancel,
 //! wake, panic. New work is dropped as it comes, so the table only shrinks; a panic is reported and the rest is dropped all the same.
@@ -12,10 +12,12 @@ use crate::engine::context;
 use crate::engine::core::{Core, Phase};
 use crate::engine::failures;
 use crate::engine::job::{Job, RunTask};
+use crate::engine::pool_jobs::Unfinished;
 use crate::engine::registry;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
+use crate::report::{Report, ReportKind};
 
 /// Closes the loop; closing it again does nothing. Must not be called while it runs.
 pub(crate) fn close(core: &Rc<Core>) {
@@ -34,6 +36,8 @@ pub(crate) fn close(core: &Rc<Core>) {
         drop_task(core, word, task);
     }
     drop_callbacks(core);
+    while failures::deliver_next(core) {}
+    end_pool(core);
     while failures::deliver_next(core) {}
     let handler = core.on_error.take();
     core.drop_safely(handler, "error handler", Location::caller());
@@ -62,6 +66,20 @@ fn drop_task(core: &Core, word: Word, task: Rc<dyn RunTask>) {
     let slot = core.remove(word);
     if let Some(place) = place {
         core.drop_safely((slot, task), "value of a task", place);
+    }
+}
+
+/// Finishes the blocking jobs that were submitted. Nothing of the loop can be reached from them any more, so they cannot wait for it.
+fn end_pool(core: &Core) {
+    let Err(Unfinished { running, never_ran }) = core.pool.end() else { return };
+    let (waiting, grace) = (never_ran.len(), core.pool.grace());
+    let message = format!(
+        "{running} blocking jobs still run and {waiting} never ran, {grace:?} after the event loop began to wait for them; \
+         `Builder::blocking_grace` sets this limit"
+    );
+    core.report(Report::new(ReportKind::Degraded, "blocking pool".to_owned(), Location::caller(), message));
+    for (_, job) in never_ran {
+        core.drop_safely(job, "blocking job", Location::caller());
     }
 }
 

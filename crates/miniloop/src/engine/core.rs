@@ -18,6 +18,7 @@ use crate::config::{GRACE, OPS_PER_POLL, PARENTS_PER_REPORT};
 use crate::driver::Driver;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, Slot};
+use crate::engine::pool::Pool;
 use crate::engine::timers::Timers;
 use crate::engine::word::{LoopId, Word};
 use crate::error::LoopError;
@@ -51,6 +52,8 @@ pub(crate) struct Core {
     /// `None` once the loop is closed.
     driver: RefCell<Option<Driver>>,
     pub(crate) inbox: Arc<Inbox>,
+    /// Threads for blocking jobs.
+    pub(crate) pool: Pool,
     pub(crate) reports: RefCell<VecDeque<Report>>,
     pub(crate) on_error: RefCell<Option<ErrorHandler>>,
 
@@ -72,7 +75,7 @@ pub(crate) struct Core {
     pub(crate) ops_left: Cell<u32>,
     /// What the future that was polled last and is pending waits for; empty when it has not said so.
     pub(crate) waits_for: Cell<&'static str>,
-    /// Jobs given to worker threads whose answers have not run yet: a virtual clock waits for them.
+    /// Jobs given to other threads whose answers have not run yet: a virtual clock waits for them.
     pub(crate) jobs_in_flight: Cell<usize>,
     pub(crate) tasks_spawned: Cell<u64>,
     pub(crate) tasks_alive: Cell<usize>,
@@ -94,7 +97,7 @@ pub(crate) enum Phase {
 }
 
 impl Core {
-    pub(crate) fn new(id: LoopId, clock: Clock, jobs_per_poll: usize, driver: Driver, inbox: Arc<Inbox>) -> Core {
+    pub(crate) fn new(id: LoopId, clock: Clock, jobs_per_poll: usize, driver: Driver, inbox: Arc<Inbox>, pool: Pool) -> Core {
         Core {
             id,
             clock,
@@ -106,6 +109,7 @@ impl Core {
             timers: RefCell::default(),
             driver: RefCell::new(Some(driver)),
             inbox,
+            pool,
             reports: RefCell::default(),
             on_error: RefCell::default(),
             is_stopping: Cell::new(false),

@@ -7,6 +7,8 @@ pub(crate) mod inbox;
 mod inbox_tests;
 pub(crate) mod registry;
 pub(crate) mod job;
+pub(crate) mod pool_jobs;
+pub(crate) mod pool;
 pub(crate) mod core;
 pub(crate) mod context;
 pub(crate) mod in_flight;

@@ -8,3 +8,6 @@ pub(crate) mod word {
 
 #[path = "../../src/engine/inbox.rs"]
 pub(crate) mod inbox;
+
+#[path = "../../src/engine/pool_jobs.rs"]
+pub(crate) mod pool_jobs;

@@ -1,4 +1,4 @@
-//! Threads for what would block a loop: a [`Worker`] owns a value on a thread of its own and runs jobs on it, one after the other.
+//! A [`Worker`] owns a value on a thread of its own and runs jobs on it, one after the other.
 //!
 //! ```text
 //!  call ------> Waiting ------> Running ------> answered: the caller's task is woken through its loop's inbox
@@ -8,14 +8,9 @@
 //!              Withdrawn
 //! ```
 //!
-//! This is the only file that starts threads. The queue between the two sides is `thread/jobs.rs`, an answer travels as a `reply.rs`. A
-//! call costs two allocations and three locks; answers ring the loop at most once per sleep, however many come. The state is made, used and
-//! dropped on the worker's thread, so it need not be `Send`: a database connection, an open log.
-
-mod error;
-mod jobs;
-#[cfg(test)]
-mod tests;
+//! The queue between the two sides is `jobs.rs`, an answer travels as a `reply.rs`. A call costs two allocations and three locks; answers
+//! ring the loop at most once per sleep, however many come. The state is made, used and dropped on the worker's thread, so it need not be
+//! `Send`: a database connection, an open log.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -28,9 +23,9 @@ use std::thread::{self, JoinHandle};
 
 use futures_core::FusedFuture;
 
-pub use self::error::{Full, WorkerGone};
-
-use self::jobs::{Jobs, Panicked, Ticket};
+use super::error::{Full, WorkerGone};
+use super::jobs::{Jobs, Panicked, Ticket};
+use super::start::start;
 use crate::config::WORKER_QUEUE_LEN;
 use crate::engine::context;
 use crate::engine::in_flight::{self, InFlight};
@@ -123,7 +118,7 @@ impl<S: 'static> Worker<S> {
         let name: Arc<str> = name.into();
         let jobs = Arc::new(Jobs::new());
         let (sender, ended) = reply();
-        let thread = thread::Builder::new().name(name.to_string()).spawn({
+        let thread = start(&name, {
             let jobs = jobs.clone();
             move || drop(sender.send(work(&jobs, build)))
         })?;
@@ -162,7 +157,7 @@ impl<S: 'static> Worker<S> {
                 // With the job goes the sender, which tells the caller of a worker that has ended.
                 drop(refused.job);
                 if refused.is_full {
-                    return Err(Full { worker: self.name.clone() });
+                    return Err(Full::of_worker(self.name.clone()));
                 }
                 None
             }
