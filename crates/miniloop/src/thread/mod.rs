@@ -2,7 +2,7 @@
 //!
 //! | You have | Take |
 //! |---|---|
-//! | a call that blocks or computes for long, now and then: hashing, compression, a blocking library | [`spawn_blocking`](crate::spawn_blocking) |
+//! | a call that blocks or computes for long: hashing, a blocking library | [`spawn_blocking`](crate::spawn_blocking) |
 //! | something that must stay on one thread, or be used in one order: a connection to a database, an open log | [`Worker`] |
 //! | a thread that you made, which wants something of the loop | [`Remote`](crate::Remote) |
 //!

@@ -28,8 +28,8 @@ use crate::panic_payload::PanicPayload;
 use crate::reply::{Receiver, Sender, reply};
 use crate::report::log_error;
 
-/// Runs `job` on a thread of the running loop's pool, and gives a future for its result. The job is in the queue from now on, whether or not
-/// the future is polled. [`thread`](crate::thread) says what is better on a worker of its own.
+/// Runs `job` on a thread of the running loop's pool, and gives a future for its result. The job is in the queue from now on, whether or
+/// not the future is polled. [`thread`](crate::thread) says what is better on a worker of its own.
 ///
 /// ```
 /// use miniloop::spawn_blocking;
