@@ -51,3 +51,30 @@ pub(crate) const LISTEN_BACKLOG_LEN: i32 = 4_096;
 
 /// How long a listener rests when the process is out of descriptors or memory.
 pub(crate) const ACCEPT_BACK_OFF: Duration = Duration::from_secs(1);
+
+/// How many bytes a [`BufReader`](crate::io::BufReader) asks its stream for at a time, and how many it keeps allocated while it waits for
+/// more with nothing in hand.
+pub(crate) const READ_LEN: usize = 8 * 1_024;
+
+/// How long a line, or a record up to its separator, may be for a [`BufReader`](crate::io::BufReader) that was not told otherwise. This is
+/// asyncio's default.
+pub(crate) const RECORD_LEN_MAX: usize = 64 * 1_024;
+
+/// Above so many queued bytes a [`BufWriter`](crate::io::BufWriter) makes its user wait, until a quarter of them is left. This is
+/// asyncio's default.
+pub(crate) const WRITE_HIGH_WATER_LEN: usize = 64 * 1_024;
+
+/// So many bytes does a [`BufWriter`](crate::io::BufWriter) queue for a user who does not wait, before it refuses more.
+pub(crate) const WRITE_QUEUE_LEN_MAX: usize = 1_024 * 1_024;
+
+/// Up to this length a chunk is copied behind the others, because that is cheaper than an entry of its own in the queue and in the call.
+pub(crate) const WRITE_COPIED_LEN_MAX: usize = 1_024;
+
+/// Small chunks are gathered in blocks of this length.
+pub(crate) const WRITE_BLOCK_LEN: usize = 8 * 1_024;
+
+/// How many queued chunks go into one system call.
+pub(crate) const SLICES_PER_WRITE: usize = 64;
+
+/// How many bytes a copy holds for each direction.
+pub(crate) const COPY_BUFFER_LEN: usize = 16 * 1_024;

@@ -56,6 +56,7 @@ mod remote;
 mod interval;
 pub mod schedule;
 mod registration;
+pub mod io;
 pub mod net;
 mod sock;
 pub mod thread;
