@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::Location;
 use std::pin::pin;
@@ -20,7 +21,8 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::{GRACE, JOBS_PER_POLL, SHUTDOWN_TURNS};
 use crate::doorbell::Doorbell;
-use crate::driver::Driver;
+use crate::driver::{Driver, DriverKind};
+use crate::engine::alarm::{AT_ONCE, Alarm};
 use crate::engine::close;
 use crate::engine::context;
 use crate::engine::core::Core;
@@ -39,13 +41,15 @@ use crate::handle::LoopHandle;
 /// hand from another program's loop with [`run_once`](EventLoop::run_once). Dropping it closes it.
 ///
 /// # As a guest in another loop
-/// A host that waits for descriptors itself watches the loop's descriptor ([`AsFd`]) for readability, and keeps this contract: after every
-/// call into miniloop, and before it sleeps, it asks [`next_timeout`](EventLoop::next_timeout), sleeps at most that long, then calls
-/// [`run_ready`](EventLoop::run_ready).
+/// A host that waits for descriptors itself watches the loop's one ([`AsFd`]) for readability, level-triggered, and keeps this contract:
+/// after every call into miniloop, and before it sleeps, it asks [`next_timeout`](EventLoop::next_timeout), sleeps at most that long, then
+/// calls [`run_ready`](EventLoop::run_ready). A host that can only watch descriptors asks for [`timer_fd`](Builder::timer_fd) and calls
+/// `run_ready` whenever the descriptor is readable. A host that turns the loop at fixed times, once a frame say, needs neither: what has
+/// become due runs with the first `run_ready` after it, and what that makes ready with the next one.
 #[doc(alias = "new_event_loop")]
 pub struct EventLoop {
     core: Rc<Core>,
-    /// The driver's descriptor once more, for [`AsFd`]: the driver itself is behind a cell. `None` once closed.
+    /// The driver's descriptor once more, for [`AsFd`]: the driver itself is behind a cell. `None` once closed, and where there is none.
     pollable: Option<OwnedFd>,
 }
 
@@ -61,6 +65,8 @@ pub struct Builder {
     jobs_per_poll: usize,
     grace: Duration,
     pool: PoolSettings,
+    driver: DriverKind,
+    has_timer_fd: bool,
 }
 
 impl Builder {
@@ -96,20 +102,61 @@ impl Builder {
         self
     }
 
+    /// How the loop waits for descriptors; the best that the system has by default.
+    ///
+    /// ```
+    /// use miniloop::{DriverKind, EventLoop};
+    ///
+    /// let event_loop = EventLoop::builder().driver(DriverKind::Poll).build()?; // as on any Unix
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    pub fn driver(mut self, driver: DriverKind) -> Builder {
+        self.driver = driver;
+        self
+    }
+
+    /// Whether the loop's descriptor ([`AsFd`]) also becomes readable when the next timer is due, and when something is ready: for a host
+    /// that can only watch descriptors, and cannot sleep for as long as [`next_timeout`](EventLoop::next_timeout) says. Off by default: it
+    /// costs a descriptor (a timerfd), and a system call whenever a host leaves the loop with another deadline ahead.
+    ///
+    /// # Errors
+    /// [`build`](Builder::build) fails with [`Unsupported`](io::ErrorKind::Unsupported) where there is no such descriptor: with
+    /// [`DriverKind::Poll`], and on other systems than Linux. It fails with [`InvalidInput`](io::ErrorKind::InvalidInput) when the loop has
+    /// a [`VirtualClock`](crate::VirtualClock), whose hours the kernel does not know.
+    pub fn timer_fd(mut self, is_wanted: bool) -> Builder {
+        self.has_timer_fd = is_wanted;
+        self
+    }
+
     /// Makes the loop.
     ///
     /// # Errors
-    /// [`LoopError::Io`] when the system has no descriptors left, or when 4,096 loops are open in this process.
+    /// [`LoopError::Io`] when the system has no descriptors left or lacks what was asked for, or when 4,096 loops are open in this process.
     pub fn build(self) -> Result<EventLoop, LoopError> {
         let inbox = Arc::new(Inbox::new(Doorbell::new()?));
-        let driver = Driver::new()?;
+        let mut driver = Driver::new(self.driver)?;
         driver.add_doorbell(inbox.doorbell().as_fd())?;
-        let pollable = driver.as_fd().try_clone_to_owned()?;
+        let alarm = self.has_timer_fd.then(|| self.alarm(&mut driver)).transpose()?;
+        let pollable = driver.pollable().map(|fd| fd.try_clone_to_owned()).transpose()?;
         let id = registry::register(inbox.clone())?;
-        let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox, Pool::new(self.pool)));
+        let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox, Pool::new(self.pool), alarm));
         core.grace.set(self.grace);
         context::add_resident(&core);
-        Ok(EventLoop { core, pollable: Some(pollable) })
+        Ok(EventLoop { core, pollable })
+    }
+
+    /// The alarm of a host, which the loop's own descriptor passes on.
+    fn alarm(&self, driver: &mut Driver) -> io::Result<Alarm> {
+        if self.clock.as_virtual().is_some() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "`timer_fd` needs the system's clock: no timer follows a virtual one"));
+        }
+        if driver.pollable().is_none() {
+            return Err(no_pollable());
+        }
+        let alarm = Alarm::new()?;
+        // Like the doorbell it ends a wait and wakes nobody.
+        driver.add_doorbell(alarm.as_fd())?;
+        Ok(alarm)
     }
 }
 
@@ -124,7 +171,14 @@ impl EventLoop {
 
     /// Settings for a new loop.
     pub fn builder() -> Builder {
-        Builder { clock: Clock::SYSTEM, jobs_per_poll: JOBS_PER_POLL, grace: GRACE, pool: PoolSettings::default() }
+        Builder {
+            clock: Clock::SYSTEM,
+            jobs_per_poll: JOBS_PER_POLL,
+            grace: GRACE,
+            pool: PoolSettings::default(),
+            driver: DriverKind::default(),
+            has_timer_fd: false,
+        }
     }
 
     /// A handle for callbacks and tasks.
@@ -210,10 +264,31 @@ impl EventLoop {
     /// How long a host may sleep before it must turn the loop again, unless the descriptor becomes readable first: zero when something is
     /// ready or sent by another thread, the time to the next timer, or `None` for as long as it takes.
     pub fn next_timeout(&self) -> Option<Duration> {
-        if self.core.is_stopping.get() || !self.core.ready.borrow().is_empty() || self.core.inbox.has_mail() {
-            return Some(Duration::ZERO);
+        match self.core.next_turn() {
+            Some(AT_ONCE) => Some(Duration::ZERO),
+            deadline => deadline.map(|deadline| deadline - self.core.now()),
         }
-        self.core.next_deadline().map(|deadline| deadline - self.core.now())
+    }
+
+    /// The descriptor that [`AsFd`] gives.
+    ///
+    /// ```
+    /// use miniloop::{DriverKind, EventLoop};
+    ///
+    /// let event_loop = EventLoop::builder().driver(DriverKind::Poll).build()?;
+    /// assert!(event_loop.try_as_fd().is_err(), "a host can only turn such a loop at fixed times");
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LoopError::Closed`], and [`Unsupported`](io::ErrorKind::Unsupported) on [`DriverKind::Poll`]: `poll(2)` has no descriptor that
+    /// stands for all that a loop watches.
+    pub fn try_as_fd(&self) -> Result<BorrowedFd<'_>, LoopError> {
+        match &self.pollable {
+            Some(fd) => Ok(fd.as_fd()),
+            None if self.core.is_closed() => Err(LoopError::Closed),
+            None => Err(no_pollable().into()),
+        }
     }
 
     /// Cancels all tasks, newest first, and turns the loop until they have ended, for at most `grace` and
@@ -259,12 +334,14 @@ impl EventLoop {
 }
 
 impl AsFd for EventLoop {
-    /// A descriptor that is readable when the loop has I/O or messages from other threads to handle. Timers do not make it readable.
+    /// A descriptor that is readable when the loop has I/O or messages from other threads to handle; with [`Builder::timer_fd`] also when
+    /// the next timer is due or something is ready. Never read it: [`run_ready`](EventLoop::run_ready) makes it silent. It may be readable
+    /// although there is nothing to do (any more).
     ///
     /// # Panics
-    /// When the loop has been closed.
+    /// When the loop has been closed, and on [`DriverKind::Poll`], which has none: [`try_as_fd`](EventLoop::try_as_fd) says so instead.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pollable.as_ref().expect("a closed event loop has no descriptor to watch").as_fd()
+        self.try_as_fd().unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
@@ -278,6 +355,11 @@ impl fmt::Debug for EventLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventLoop").field("loop", &self.core.id.0).field("phase", &self.core.phase.get()).finish_non_exhaustive()
     }
+}
+
+fn no_pollable() -> io::Error {
+    let text = "poll(2) has no descriptor that stands for all that a loop watches: a host that waits by itself needs `DriverKind::Epoll`";
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 /// The slot of a future that stays in the caller's frame. Dropping it, also by a panic, makes its wakers stale.

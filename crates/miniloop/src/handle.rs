@@ -113,7 +113,7 @@ impl LoopHandle {
     /// A callback that returns [`Break`](std::ops::ControlFlow::Break) is removed.
     ///
     /// # Errors
-    /// What `epoll_ctl` says, `EPERM` for a regular file for instance; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when the descriptor
+    /// What the kernel says, `EPERM` for a regular file for instance; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when the descriptor
     /// belongs to an open miniloop object (duplicate it with `try_clone` of its standard type); an error also when the loop is closed.
     #[track_caller]
     pub fn add_reader<O: Outcome>(&self, descriptor: &(impl AsFd + ?Sized), callback: impl FnMut() -> O + 'static) -> io::Result<()> {
@@ -142,7 +142,13 @@ impl LoopHandle {
     /// Makes the running [`run_forever`](crate::EventLoop::run_forever) or `run_until_complete` return once the round is over. Without
     /// one, the next one returns after its first turn, which does not wait.
     pub fn stop(&self) {
-        self.core.is_stopping.set(true);
+        self.core.stop();
+    }
+
+    /// How many descriptors the loop watches: those of its I/O objects, and those of the user's for which a callback or a `sock_*` call
+    /// waits. For tests and statistics.
+    pub fn watched_len(&self) -> usize {
+        self.core.driver().map_or(0, |driver| driver.watched_len())
     }
 
     /// The time of the loop's clock.

@@ -67,6 +67,7 @@ mod test_support;
 mod readme;
 
 pub use clock::{Clock, Hold, VirtualClock};
+pub use driver::DriverKind;
 pub use engine::cancel::CancelReason;
 pub use error::LoopError;
 pub use event_loop::{Builder, EventLoop, run};

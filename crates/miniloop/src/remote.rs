@@ -113,7 +113,7 @@ impl Remote {
     pub fn stop(&self) -> Result<(), LoopError> {
         let id = self.id;
         self.call_soon(move || {
-            context::with_resident(id, |core| core.is_stopping.set(true));
+            context::with_resident(id, |core| core.stop());
         })
     }
 

@@ -5,11 +5,10 @@
 //! number is closed. An edge-triggered entry reports once per change and then stays silent; a level-triggered one reports at every wait for
 //! as long as there is something. Hang-up and error are always reported, whatever was asked for.
 //!
-//! Cost: one system call per method, none that a caller could have saved. Next: `mod.rs`.
+//! Cost: one system call per method, none that a caller could have saved. Next: `poll.rs`, which does the same with less help.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -18,6 +17,8 @@ use rustix::io::Errno;
 
 use super::source::{Interest, Readiness};
 use crate::config::EVENTS_PER_WAIT;
+
+pub(super) const IS_AVAILABLE: bool = true;
 
 pub(super) struct Epoll {
     fd: OwnedFd,
@@ -76,16 +77,13 @@ impl Epoll {
         };
     }
 
-    /// Waits for the first event, at most as long as `timeout` says, for ever without one. It may find nothing after
-    /// [`TIMEOUT_MAX`].
+    /// Waits for the first event. With the feature `ns-timeouts` rustix passes nanoseconds on, without it it rounds up to milliseconds.
     ///
     /// # Errors
-    /// `Interrupted` by a signal. On a kernel that lacks the system call for nanosecond timeouts, `Unsupported`, and then at every call.
-    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        let timeout = timeout.map(|timeout| timeout.min(TIMEOUT_MAX));
-        let timeout = timeout.map(|timeout| Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() });
+    /// On a kernel that lacks the system call for nanosecond timeouts, `Unsupported`, and then at every call.
+    pub(super) fn wait(&mut self, timeout: Option<&Timespec>) -> io::Result<()> {
         self.events.clear();
-        match epoll::wait(&self.fd, spare_capacity(&mut self.events), timeout.as_ref()) {
+        match epoll::wait(&self.fd, spare_capacity(&mut self.events), timeout) {
             Ok(_) => Ok(()),
             Err(Errno::NOSYS) => Err(io::Error::new(io::ErrorKind::Unsupported, NO_NANOSECONDS)),
             Err(error) => Err(error.into()),
@@ -97,14 +95,18 @@ impl Epoll {
         self.events.len() == self.events.capacity()
     }
 
-    /// What the last wait found: tokens with what happened to them, in the kernel's order, which is the order in which it happened.
-    pub(super) fn events(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> {
-        self.events.iter().map(|event| (event.data.u64(), readiness(event.flags)))
+    pub(super) fn event_count(&self) -> usize {
+        self.events.len()
     }
-}
 
-impl AsFd for Epoll {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    /// In the kernel's order, which is the order in which it happened.
+    pub(super) fn event(&self, index: usize) -> (u64, Readiness) {
+        let event = &self.events[index];
+        (event.data.u64(), readiness(event.flags))
+    }
+
+    /// Readable when an event waits to be collected.
+    pub(super) fn pollable(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
@@ -126,10 +128,6 @@ fn readiness(flags: EventFlags) -> Readiness {
         is_exceptional: flags.intersects(exceptional),
     }
 }
-
-/// What every kernel's call can say, 24 days. With the feature `ns-timeouts` rustix passes nanoseconds on, without it it rounds up to
-/// milliseconds.
-const TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
 const NO_NANOSECONDS: &str = "this system has no epoll_pwait2 (Linux 5.11): build miniloop without its default feature `ns-timeouts`, \
                               which rounds timeouts up to milliseconds";

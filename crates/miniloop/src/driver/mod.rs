@@ -1,4 +1,4 @@
-//! The driver: what the outside world did. The one seam to the kernel's readiness; nothing above knows that it is epoll.
+//! The driver: what the outside world did. The one seam to the kernel's readiness; nothing above knows whether it is epoll or poll(2).
 //!
 //! It deals in descriptors, timeouts and [`Waker`]s, and must not know tasks, timers or the queue. It never wakes: a wait collects the
 //! wakers of what happened, in the order in which it happened, and its owner wakes them once the driver is free again, because a waker is
@@ -6,29 +6,45 @@
 //! longer needed, to be dropped outside the borrow.
 //!
 //! Cost: one system call a wait, one to register an I/O object and one to forget it; none for its reads and writes beyond their own. A
-//! foreign descriptor costs one more for each change of what is waited for. Memory: about 200 bytes a descriptor and 3 KiB a driver.
+//! foreign descriptor costs one more for each change of what is waited for. Memory: about 200 bytes a descriptor and 3 KiB a driver. These
+//! are epoll's figures; `poll.rs` has its own.
 //!
-//! Read `source.rs` and `epoll.rs` first. Next: `../registration.rs`, which I/O objects hold.
+//! Read `source.rs`, `epoll.rs`, `poll.rs` and `selector.rs` first. Next: `../registration.rs`, which I/O objects hold.
 
 mod source;
+#[cfg(target_os = "linux")]
 mod epoll;
+#[cfg(not(target_os = "linux"))]
+mod no_epoll;
+mod poll;
+mod selector;
+#[cfg(target_os = "linux")]
+mod timer_fd;
+#[cfg(not(target_os = "linux"))]
+mod no_timer_fd;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::task::Waker;
 use std::time::Duration;
 
+pub use self::selector::DriverKind;
 pub(crate) use self::source::{Direction, Kind};
+pub(crate) use self::timer_fd::TimerFd;
 
-use self::epoll::Epoll;
-use self::source::{Foreign, Owned, OwnedSide, Source};
+#[cfg(not(target_os = "linux"))]
+use self::no_epoll as epoll;
+#[cfg(not(target_os = "linux"))]
+use self::no_timer_fd as timer_fd;
+use self::selector::Selector;
+use self::source::{Foreign, Interest, Owned, OwnedSide, Source};
 use crate::slots::{self, Slots};
 use crate::wait_queue;
 
 /// The descriptors that one loop watches.
 pub(crate) struct Driver {
-    epoll: Epoll,
+    selector: Selector,
     sources: Slots<Source>,
     /// Whose each descriptor number is. An entry may outlive its file when the user closes a number without removing its callbacks; it goes
     /// when the number is used again.
@@ -65,13 +81,16 @@ impl Discarded {
 }
 
 impl Driver {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { epoll: Epoll::new()?, sources: Slots::new(), numbers: BTreeMap::new() })
+    /// # Errors
+    /// `Unsupported` for a kind that this system lacks; no descriptor is left.
+    pub(crate) fn new(kind: DriverKind) -> io::Result<Self> {
+        Ok(Self { selector: Selector::new(kind)?, sources: Slots::new(), numbers: BTreeMap::new() })
     }
 
-    /// Lets every write to this eventfd end a wait. Nobody needs to read it. It wakes nobody, and counts as an event.
-    pub(crate) fn add_doorbell(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.epoll.add_doorbell(fd, DOORBELL)
+    /// Lets every write to this descriptor end a wait. Nobody needs to read it, though the driver may. It wakes nobody, and counts as an
+    /// event.
+    pub(crate) fn add_doorbell(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.selector.add_doorbell(fd, DOORBELL)
     }
 
     /// Waits until something happens, at most `timeout` (zero: does not wait; `None`: as long as it takes), and appends the wakers to be
@@ -80,32 +99,52 @@ impl Driver {
     /// A wait that filled its buffer is repeated with timeout zero, but never once there were as many events as there are descriptors: what
     /// floods us cannot hold us here.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, woken: &mut Vec<Waker>) -> io::Result<usize> {
-        self.epoll.wait(timeout)?;
+        self.wait_once(timeout)?;
         let mut count = self.dispatch(woken);
-        while self.epoll.is_full() && count < self.sources.len() {
-            self.epoll.wait(Some(Duration::ZERO))?;
+        while self.selector.is_full() && count < self.sources.len() {
+            self.wait_once(Some(Duration::ZERO))?;
             count += self.dispatch(woken);
         }
         Ok(count)
     }
 
+    fn wait_once(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let sources = &self.sources;
+        self.selector.wait(timeout, |token| match sources.get(SourceId::from_token(token).0) {
+            Some(Source::Owned(owned)) => owned.unready(),
+            _ => Interest::default(),
+        })
+    }
+
     /// Hands the events of one wait to their sources. One whose source has gone in the meantime is dropped.
     fn dispatch(&mut self, woken: &mut Vec<Waker>) -> usize {
-        let Self { epoll, sources, numbers } = self;
-        let events = epoll.events();
-        let count = events.len();
-        for (token, readiness) in events.filter(|&(token, _)| token != DOORBELL) {
+        let count = self.selector.event_count();
+        for index in 0..count {
+            let (token, readiness) = self.selector.event(index);
+            if token == DOORBELL {
+                continue;
+            }
             let id = SourceId::from_token(token);
-            match sources.get_mut(id.0) {
+            match self.sources.get_mut(id.0) {
                 Some(Source::Owned(owned)) => owned.on_event(readiness, woken),
                 Some(Source::Foreign(foreign)) => {
                     foreign.on_event(readiness, woken);
-                    settle(epoll, sources, numbers, id);
+                    self.settle(id);
                 }
                 None => {}
             }
         }
         count
+    }
+
+    /// A descriptor that is readable when an event waits to be collected, if there is one that stands for all.
+    pub(crate) fn pollable(&self) -> Option<BorrowedFd<'_>> {
+        self.selector.pollable()
+    }
+
+    /// How many descriptors are in the table: those of I/O objects, and the user's for which somebody waits.
+    pub(crate) fn watched_len(&self) -> usize {
+        self.sources.len()
     }
 }
 
@@ -114,11 +153,11 @@ impl Driver {
     /// Watches a descriptor from now on. `is_ready`: its first system calls are worth trying before an event has said so.
     ///
     /// # Errors
-    /// `AlreadyExists` when it still has callbacks of [`Driver::set_callback`]; what else `epoll_ctl` says.
+    /// `AlreadyExists` when it still has callbacks of [`Driver::set_callback`]; what else the kernel says.
     pub(crate) fn register(&mut self, fd: BorrowedFd<'_>, kind: Kind, is_ready: bool) -> io::Result<(SourceId, Discarded)> {
         let number = fd.as_raw_fd();
         let id = SourceId(self.sources.insert(Source::Owned(Owned::new(number, kind, is_ready))));
-        if let Err(error) = self.epoll.add_edge(fd, id.token()) {
+        if let Err(error) = self.selector.add_edge(fd, id.token()) {
             self.sources.remove(id.0);
             return Err(if error.kind() == io::ErrorKind::AlreadyExists { still_has_callbacks(number) } else { error });
         }
@@ -129,7 +168,7 @@ impl Driver {
     /// Forgets a descriptor. Must come before it is closed.
     pub(crate) fn deregister(&mut self, id: SourceId) -> Discarded {
         if let Some(Source::Owned(owned)) = self.sources.get(id.0) {
-            self.epoll.narrow(owned.number, id.token(), source::Interest::default());
+            self.selector.narrow(owned.number, id.token(), Interest::default());
             self.numbers.remove(&owned.number);
         }
         Discarded(self.sources.remove(id.0))
@@ -189,7 +228,7 @@ impl Driver {
     /// leaves in `discarded` the callbacks of a closed file that had this number; so also below.
     ///
     /// # Errors
-    /// `AlreadyExists` when the descriptor belongs to an I/O object of this crate; what else `epoll_ctl` says, `EPERM` for a regular file.
+    /// `AlreadyExists` when the descriptor belongs to an I/O object of this crate; what else the kernel says, `EPERM` for a regular file.
     pub(crate) fn set_callback(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -259,14 +298,14 @@ impl Driver {
         };
         if !foreign.watched.is_none() {
             let interest = foreign.wanted().with(direction);
-            if self.epoll.modify_level(fd, id.token(), interest)? {
+            if self.selector.modify_level(fd, id.token(), interest)? {
                 foreign.watched = interest;
                 return Ok(id);
             }
             *discarded = Discarded(Some(Source::Foreign(foreign.start_over())));
         }
         let interest = foreign.wanted().with(direction);
-        let result = self.epoll.add_level(fd, id.token(), interest);
+        let result = self.selector.add_level(fd, id.token(), interest);
         match result {
             Ok(()) => foreign.watched = interest,
             Err(_) => self.settle(id),
@@ -281,15 +320,20 @@ impl Driver {
         }
     }
 
+    /// Has the kernel watch a foreign descriptor no more than somebody wants to hear, and forgets one of which nobody does. What remained
+    /// watched would end every wait at once, for as long as the descriptor is ready.
     fn settle(&mut self, id: SourceId) {
-        settle(&self.epoll, &mut self.sources, &mut self.numbers, id);
-    }
-}
-
-impl AsFd for Driver {
-    /// Readable when an event waits to be collected.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        let Some(foreign) = self.foreign(id) else {
+            return;
+        };
+        let (number, wanted) = (foreign.number, foreign.wanted());
+        if std::mem::replace(&mut foreign.watched, wanted) != wanted {
+            self.selector.narrow(number, id.token(), wanted);
+        }
+        if wanted.is_none() {
+            self.sources.remove(id.0);
+            self.numbers.remove(&number);
+        }
     }
 }
 
@@ -300,23 +344,6 @@ impl SourceId {
 
     fn from_token(token: u64) -> Self {
         Self(slots::Key { index: token as u32, generation: (token >> 32) as u32 })
-    }
-}
-
-/// Has the kernel watch a foreign descriptor no more than somebody wants to hear, and forgets one of which nobody does. What remained
-/// watched would end every wait at once, for as long as the descriptor is ready.
-fn settle(epoll: &Epoll, sources: &mut Slots<Source>, numbers: &mut BTreeMap<RawFd, SourceId>, id: SourceId) {
-    let Some(Source::Foreign(foreign)) = sources.get_mut(id.0) else {
-        return;
-    };
-    let (number, wanted) = (foreign.number, foreign.wanted());
-    if wanted != foreign.watched {
-        foreign.watched = wanted;
-        epoll.narrow(number, id.token(), wanted);
-    }
-    if wanted.is_none() {
-        sources.remove(id.0);
-        numbers.remove(&number);
     }
 }
 

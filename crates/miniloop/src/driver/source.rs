@@ -2,10 +2,10 @@
 //!
 //! Two kinds. An *owned* source is an I/O object of this crate: registered once, edge-triggered, so the readiness that an edge told of has
 //! to be remembered here until a system call finds nothing. A *foreign* source is a number that the user gave: level-triggered, so the
-//! kernel remembers, and what has to be kept here is exactly who still wants to hear. Neither knows of epoll, nor wakes anybody: wakers are
-//! handed out.
+//! kernel remembers, and what has to be kept here is exactly who still wants to hear. Neither knows how the kernel is asked, nor wakes
+//! anybody: wakers are handed out.
 //!
-//! Next: `epoll.rs` produces the [`Readiness`], `mod.rs` keeps the table of sources.
+//! Next: `epoll.rs` and `poll.rs` produce the [`Readiness`], `mod.rs` keeps the table of sources.
 
 use std::mem;
 use std::os::fd::RawFd;
@@ -104,6 +104,11 @@ impl Owned {
             Direction::Read => &mut self.read,
             Direction::Write => &mut self.write,
         }
+    }
+
+    /// The directions of which an event would be news.
+    pub(super) fn unready(&self) -> Interest {
+        Interest { read: !self.read.is_ready, write: !self.write.is_ready }
     }
 
     /// Draws the conclusion from a call that moved `len` of at most `asked` bytes. The end of a stream, zero bytes, can be read again and

@@ -16,6 +16,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::{GRACE, OPS_PER_POLL, PARENTS_PER_REPORT};
 use crate::driver::Driver;
+use crate::engine::alarm::{AT_ONCE, Alarm};
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, Slot};
 use crate::engine::pool::Pool;
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) inbox: Arc<Inbox>,
     /// Threads for blocking jobs.
     pub(crate) pool: Pool,
+    /// Tells a host when to turn the loop, if it asked for that.
+    pub(crate) alarm: Option<Alarm>,
     pub(crate) reports: RefCell<VecDeque<Report>>,
     pub(crate) on_error: RefCell<Option<ErrorHandler>>,
 
@@ -66,7 +69,7 @@ pub(crate) struct Core {
     /// How many jobs have run since the last poll.
     pub(crate) jobs_since_poll: Cell<usize>,
     /// The latest reading of the clock, so that a deadline in the past is known without another one.
-    latest_reading: Cell<Instant>,
+    pub(crate) latest_reading: Cell<Instant>,
     /// What a virtual clock showed at the last poll.
     pub(crate) time_at_poll: Cell<Instant>,
     /// No live timer is earlier; the earliest may be later when it was cancelled since.
@@ -97,7 +100,15 @@ pub(crate) enum Phase {
 }
 
 impl Core {
-    pub(crate) fn new(id: LoopId, clock: Clock, jobs_per_poll: usize, driver: Driver, inbox: Arc<Inbox>, pool: Pool) -> Core {
+    pub(crate) fn new(
+        id: LoopId,
+        clock: Clock,
+        jobs_per_poll: usize,
+        driver: Driver,
+        inbox: Arc<Inbox>,
+        pool: Pool,
+        alarm: Option<Alarm>,
+    ) -> Core {
         Core {
             id,
             clock,
@@ -110,6 +121,7 @@ impl Core {
             driver: RefCell::new(Some(driver)),
             inbox,
             pool,
+            alarm,
             reports: RefCell::default(),
             on_error: RefCell::default(),
             is_stopping: Cell::new(false),
@@ -170,6 +182,20 @@ impl Core {
             } else {
                 self.ready.borrow_mut().push_back(word);
             }
+            self.announce(AT_ONCE);
+        }
+    }
+
+    /// Asks the running `run_*` to return, or the next one.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.set(true);
+        self.announce(AT_ONCE);
+    }
+
+    /// Tells a host that has asked for it that there will be something to do.
+    fn announce(&self, deadline: Instant) {
+        if let Some(alarm) = &self.alarm {
+            alarm.announce(deadline);
         }
     }
 
@@ -238,6 +264,7 @@ impl Core {
         let is_alive = self.with_slot(word, |slot| slot.is_armed = true).is_some();
         debug_assert!(is_alive, "only a live word can be armed");
         self.timers.borrow_mut().arm(deadline, word);
+        self.announce(deadline);
         if deadline < self.earliest_deadline.get() {
             self.earliest_deadline.set(deadline);
         }
@@ -260,6 +287,12 @@ impl Core {
         let earliest = self.timers.borrow_mut().earliest(|word| slots.get(word.key()).is_some());
         self.earliest_deadline.set(earliest.unwrap_or(Instant::FAR_FUTURE));
         earliest
+    }
+
+    /// When the loop must be turned again although nothing happens outside, or a point long past when there is something to do already.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        let is_busy = self.is_stopping.get() || !self.ready.borrow().is_empty() || self.inbox.has_mail();
+        if is_busy { Some(AT_ONCE) } else { self.next_deadline() }
     }
 
     /// Takes the next word that is due at `now` out of the timer queue.

@@ -9,6 +9,7 @@ pub(crate) mod registry;
 pub(crate) mod job;
 pub(crate) mod pool_jobs;
 pub(crate) mod pool;
+pub(crate) mod alarm;
 pub(crate) mod core;
 pub(crate) mod context;
 pub(crate) mod in_flight;

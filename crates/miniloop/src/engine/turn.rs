@@ -90,6 +90,9 @@ impl<'a> Running<'a> {
             return Err(LoopError::AlreadyRunning);
         }
         core.inbox.wake_up();
+        if let Some(alarm) = &core.alarm {
+            alarm.host_enters();
+        }
         Ok(Running { core, _entered: context::enter(core) })
     }
 }
@@ -102,6 +105,9 @@ impl Drop for Running<'_> {
         if !self.core.inbox.fall_asleep() {
             collect_inbox(self.core);
             let _has_no_mail_left = self.core.inbox.fall_asleep();
+        }
+        if let Some(alarm) = &self.core.alarm {
+            alarm.host_leaves(self.core.next_turn(), self.core.latest_reading.get());
         }
         context::stop_running();
     }
