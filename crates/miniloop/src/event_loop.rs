@@ -28,6 +28,7 @@ use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::inbox::Inbox;
 use crate::engine::job::Job;
+use crate::engine::locals::{self, Locals};
 use crate::engine::pool::{Pool, PoolSettings};
 use crate::engine::registry;
 use crate::engine::turn::{self, Running, Wait};
@@ -206,8 +207,9 @@ impl EventLoop {
     /// When the future panics, at once: the rest of its round stays queued, and the loop can be used again.
     #[track_caller]
     pub fn run_until_complete<F: Future>(&mut self, future: F) -> Result<F::Output, LoopError> {
+        let locals = locals::current();
         let running = Running::start(&self.core)?;
-        let main = MainSlot::insert(&self.core, Location::caller());
+        let main = MainSlot::insert(&self.core, locals, Location::caller());
         let value = RefCell::new(None);
         {
             let mut future = pin!(future);
@@ -369,7 +371,8 @@ struct MainSlot<'a> {
 }
 
 impl<'a> MainSlot<'a> {
-    fn insert(core: &'a Core, place: &'static Location<'static>) -> MainSlot<'a> {
+    fn insert(core: &'a Core, locals: Locals, place: &'static Location<'static>) -> MainSlot<'a> {
+        let _locals = locals::enter(locals);
         let word = core.insert(Job::Main, place);
         core.schedule(word);
         MainSlot { core, word }
@@ -378,7 +381,8 @@ impl<'a> MainSlot<'a> {
 
 impl Drop for MainSlot<'_> {
     fn drop(&mut self) {
-        drop(self.core.remove(self.word));
+        let slot = self.core.remove(self.word);
+        self.core.drop_safely(slot, "task-local value", Location::caller());
     }
 }
 

@@ -28,6 +28,7 @@ use crate::completion::Completion;
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, RunTask};
+use crate::engine::locals;
 use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::handle::{CallbackHandle, LoopHandle};
@@ -159,6 +160,7 @@ impl<T: 'static> Task<T> {
         match cell.completion().take() {
             None => cell.set_owner(Owner::Loop(T::into_flow)),
             Some(result) => {
+                let _locals = locals::enter(cell.locals());
                 let settled = catch_unwind(AssertUnwindSafe(|| settle(result, T::into_flow)));
                 if let Err(failure) = settled.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
                     self.core.report(Report::of_failure(failure, format!("task `{}`", cell.name()), cell.place()));
@@ -235,6 +237,7 @@ impl<T> Drop for Task<T> {
             && let Some(payload) = error.into_panic()
         {
             let report = Report::of_panic(ReportKind::Panic, payload, format!("task `{}`", cell.name()), cell.place());
+            let _locals = locals::enter(cell.locals());
             self.core.report(report);
         }
     }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::completion::Completion;
 use crate::engine::job::RunTask;
+use crate::engine::locals::{self, Locals};
 use crate::engine::word::Word;
 use crate::outcome::{Failure, Flow};
 use crate::report::{Report, ReportKind};
@@ -24,6 +25,8 @@ pub(crate) trait Join<T>: RunTask {
     fn set_name(&self, name: String);
     fn word(&self) -> Word;
     fn place(&self) -> &'static Location<'static>;
+    /// The task-locals that it saw in the end.
+    fn locals(&self) -> Locals;
 }
 
 /// Who gets the result.
@@ -46,6 +49,8 @@ pub(crate) struct TaskCell<F: Future> {
     /// Dropped in place, never moved: it is pinned for as long as it is there.
     future: RefCell<Option<F>>,
     completion: Completion<Result<F::Output, TaskError>>,
+    /// What it saw when it finished, for a report that comes later: the slot is gone by then.
+    locals: RefCell<Locals>,
 }
 
 impl<F: Future> TaskCell<F> {
@@ -60,6 +65,7 @@ impl<F: Future> TaskCell<F> {
             owner: Cell::new(Owner::Handle),
             future: RefCell::new(Some(future)),
             completion: Completion::new(),
+            locals: RefCell::default(),
         }
     }
 
@@ -88,6 +94,7 @@ impl<F: Future> TaskCell<F> {
 
     /// Hands the result to its owner.
     fn finish(&self, result: Result<F::Output, TaskError>, reports: &mut dyn FnMut(Report)) {
+        self.locals.replace(locals::current());
         let outcome = match (self.owner.replace(Owner::Nobody), result) {
             (Owner::Loop(into_flow), result) => catch_unwind(AssertUnwindSafe(|| settle(result, into_flow))),
             (Owner::Nobody, Err(error)) => Ok(flow_of(error)),
@@ -174,5 +181,9 @@ impl<F: Future> Join<F::Output> for TaskCell<F> {
 
     fn place(&self) -> &'static Location<'static> {
         self.place
+    }
+
+    fn locals(&self) -> Locals {
+        self.locals.borrow().clone()
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::context;
 use crate::engine::core::{Core, Phase};
 use crate::engine::failures;
 use crate::engine::job::{Job, RunTask};
+use crate::engine::locals;
 use crate::engine::pool_jobs::Unfinished;
 use crate::engine::registry;
 use crate::engine::word::Word;
@@ -29,6 +30,7 @@ pub(crate) fn close(core: &Rc<Core>) {
     // Who closes this loop may be a task of another one, which is not the task whose future is dropped here.
     let closing_task = context::current_task();
     context::set_current_task(None);
+    let locals = locals::enter(None);
     for message in core.inbox.close() {
         core.drop_safely(message, "call from another thread", Location::caller());
     }
@@ -46,6 +48,7 @@ pub(crate) fn close(core: &Rc<Core>) {
     while failures::deliver_next(core) {}
     core.phase.set(Phase::Closed);
     context::set_current_task(closing_task);
+    drop(locals);
     drop(entered);
     context::remove_resident(core);
     registry::unregister(core.id);
@@ -62,7 +65,9 @@ pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Rc<dyn RunTask>)> {
 
 fn drop_task(core: &Core, word: Word, task: Rc<dyn RunTask>) {
     let place = core.with_slot(word, |slot| slot.place);
+    let locals = core.enter_locals(word);
     task.drop_future(&mut |report| core.report(report.with_parents(core.parents_of(word))));
+    drop(locals);
     let slot = core.remove(word);
     if let Some(place) = place {
         core.drop_safely((slot, task), "value of a task", place);

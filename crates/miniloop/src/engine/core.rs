@@ -19,6 +19,7 @@ use crate::driver::Driver;
 use crate::engine::alarm::{AT_ONCE, Alarm};
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, Slot};
+use crate::engine::locals::{self, InLocals, Locals};
 use crate::engine::pool::Pool;
 use crate::engine::timers::Timers;
 use crate::engine::word::{LoopId, Word};
@@ -57,7 +58,8 @@ pub(crate) struct Core {
     pub(crate) pool: Pool,
     /// Tells a host when to turn the loop, if it asked for that.
     pub(crate) alarm: Option<Alarm>,
-    pub(crate) reports: RefCell<VecDeque<Report>>,
+    /// Each with the task-locals of what failed.
+    pub(crate) reports: RefCell<VecDeque<(Report, Locals)>>,
     pub(crate) on_error: RefCell<Option<ErrorHandler>>,
 
     /// Somebody asked the running `run_*` to return.
@@ -156,7 +158,9 @@ impl Core {
             if matches!(job, Job::Task(_)) {
                 self.tasks_alive.set(self.tasks_alive.get() + 1);
             }
-            Slot { job, is_queued: false, is_woken: false, is_armed: false, place }
+            // A waker and a report are no code of the job that makes them.
+            let locals = if matches!(job, Job::Deadline(_) | Job::Report) { None } else { locals::current() };
+            Slot { job, is_queued: false, is_woken: false, is_armed: false, place, locals }
         });
         Word::new(self.id, key)
     }
@@ -234,8 +238,13 @@ impl Core {
         }
         if let Some(slot) = self.remove(word) {
             let place = slot.place;
-            self.drop_safely(slot.job, "callback", place);
+            self.drop_safely(slot, "callback", place);
         }
+    }
+
+    /// Has the code that follows see what the job of this word sees.
+    pub(crate) fn enter_locals(&self, word: Word) -> InLocals {
+        locals::enter(self.with_slot(word, |slot| slot.locals.clone()).flatten())
     }
 
     /// The words of all jobs for which `read` has an answer, with it, in no order that anybody may observe.
@@ -313,7 +322,7 @@ impl Core {
             return log_error(&report.to_string());
         }
         let place = report.place();
-        self.reports.borrow_mut().push_back(report);
+        self.reports.borrow_mut().push_back((report, locals::current()));
         let word = self.insert(Job::Report, place);
         self.schedule(word);
     }

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::engine::core::Core;
+use crate::engine::locals;
 use crate::outcome::Failure;
 use crate::panic_payload::PanicPayload;
 use crate::report::{Report, ReportKind, log_error};
@@ -13,12 +14,16 @@ use crate::report::{Report, ReportKind, log_error};
 /// Gives the oldest waiting report to the error handler. False when none was waiting.
 pub(crate) fn deliver_next(core: &Core) -> bool {
     let report = core.reports.borrow_mut().pop_front();
-    let Some(report) = report else { return false };
+    let Some((report, locals)) = report else { return false };
     let place = report.place();
     // Caught once more: the destructors of a handler that replaced itself and of what was panicked with run in there.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| deliver(core, report))) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| {
+        let _locals = locals::enter(locals.clone());
+        deliver(core, report);
+    })) {
         core.report(Report::new(ReportKind::DropPanic, "error handler".to_owned(), place, PanicPayload::into_message(payload)));
     }
+    core.drop_safely(locals, "task-local value", place);
     true
 }
 

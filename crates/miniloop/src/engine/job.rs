@@ -11,6 +11,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::driver::Direction;
+use crate::engine::locals::Locals;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 use crate::outcome::Flow;
@@ -26,6 +27,8 @@ pub(crate) struct Slot {
     pub(crate) is_armed: bool,
     /// The line that made it, for reports.
     pub(crate) place: &'static Location<'static>,
+    /// The task-locals that it sees.
+    pub(crate) locals: Locals,
 }
 
 pub(crate) enum Job {

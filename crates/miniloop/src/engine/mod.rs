@@ -6,6 +6,7 @@ pub(crate) mod inbox;
 #[cfg(test)]
 mod inbox_tests;
 pub(crate) mod registry;
+pub(crate) mod locals;
 pub(crate) mod job;
 pub(crate) mod pool_jobs;
 pub(crate) mod pool;

@@ -12,6 +12,7 @@ use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::failures;
 use crate::engine::job::{Cause, Job, Repeat, RunTask};
+use crate::engine::locals::{self, Locals};
 use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::outcome::{Failure, Flow};
@@ -22,7 +23,8 @@ pub(crate) type Main<'a> = &'a mut dyn FnMut(&Waker);
 
 /// Runs the job that stands behind `word`; a word that has gone stale since it was queued is skipped (O4).
 pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
-    let Some((turn, place)) = take(core, word) else { return };
+    let Some((turn, place, locals)) = take(core, word) else { return };
+    let entered = locals.as_ref().map(|_| locals::enter(locals.clone()));
     core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
     core.ops_left.set(OPS_PER_POLL);
     match turn {
@@ -42,6 +44,10 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
             failures::deliver_next(core);
         }
     }
+    drop(entered);
+    if locals.is_some() {
+        core.drop_safely(locals, "task-local value", place);
+    }
 }
 
 /// A job whose turn it is.
@@ -53,7 +59,7 @@ enum Turn {
     Report,
 }
 
-fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>)> {
+fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Locals)> {
     let staying = core.with_slot(word, |slot| {
         slot.is_queued = false;
         slot.is_woken = false;
@@ -63,15 +69,15 @@ fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>)> {
             Job::Repeat(repeat) => Some(Turn::Repeat(repeat.clone())),
             Job::Once(_) | Job::Report | Job::Deadline(_) => None,
         };
-        turn.map(|turn| (turn, slot.place))
+        turn.map(|turn| (turn, slot.place, slot.locals.clone()))
     })?;
     if staying.is_some() {
         return staying;
     }
     let slot = core.remove(word)?;
     match slot.job {
-        Job::Once(callback) => Some((Turn::Once(callback), slot.place)),
-        Job::Report => Some((Turn::Report, slot.place)),
+        Job::Once(callback) => Some((Turn::Once(callback), slot.place, slot.locals)),
+        Job::Report => Some((Turn::Report, slot.place, None)),
         _ => None,
     }
 }

@@ -20,6 +20,7 @@ use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, Phase};
 use crate::engine::inbox::Message;
 use crate::engine::job::Job;
+use crate::engine::locals::{self, InLocals};
 use crate::engine::run_job::{Main, run_job};
 use crate::error::LoopError;
 use crate::mutant::{Mutant, is_broken};
@@ -79,6 +80,8 @@ impl Drop for StopRequest<'_> {
 pub(crate) struct Running<'a> {
     core: &'a Rc<Core>,
     _entered: Entered,
+    /// What whoever runs the loop sees is none of its jobs' business.
+    _locals: InLocals,
 }
 
 impl<'a> Running<'a> {
@@ -93,7 +96,7 @@ impl<'a> Running<'a> {
         if let Some(alarm) = &core.alarm {
             alarm.host_enters();
         }
-        Ok(Running { core, _entered: context::enter(core) })
+        Ok(Running { core, _entered: context::enter(core), _locals: locals::enter(None) })
     }
 }
 
