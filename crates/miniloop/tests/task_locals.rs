@@ -141,10 +141,7 @@ fn a_future_that_moves_to_another_task_keeps_its_own_value_and_sees_the_rest_of_
 #[test]
 fn a_future_is_dropped_inside_its_scope_and_a_task_inside_its_own() {
     let (mut event_loop, _, trace) = manual();
-    let seen_on_drop = |who| {
-        let mut note = noting(&trace, who);
-        support::on_drop(move || note())
-    };
+    let seen_on_drop = |who| support::on_drop(noting(&trace, who));
     event_loop
         .run_until_complete(async {
             {
@@ -224,8 +221,7 @@ fn other_threads_and_closed_loops_see_nothing() {
         assert_eq!(on_another_thread(|| REQUEST.get()), None);
         let (mut event_loop, _, trace) = manual();
         let handle = event_loop.handle();
-        let mut note = noting(&trace, "callback");
-        let owned = support::on_drop(move || note());
+        let owned = support::on_drop(noting(&trace, "callback"));
         handle.call_later(ms(1), move || drop(owned));
         handle.remote().call_soon(|| assert_eq!(REQUEST.get(), None)).unwrap();
         event_loop.run_ready().unwrap();
