@@ -10,13 +10,12 @@
 //! Completing wakes the readers in the order in which they came; waking only queues them, so no reader runs inside the call (O8).
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::engine::context::{self, Home};
 use crate::mutant::{Mutant, is_broken};
-use crate::wait_queue::{Key, WaitQueue, exchange};
+use crate::wait_queue::{Key, WaitQueue, exchange, wake_all};
 
 pub(crate) struct Completion<R> {
     state: RefCell<State<R>>,
@@ -154,18 +153,5 @@ impl<R> Completion<R> {
             _ => None,
         };
         drop(waker);
-    }
-}
-
-/// Wakes all, in order; the first panic goes on when nobody is left to be woken.
-fn wake_all(wakers: Vec<Waker>) {
-    let mut first_panic = None;
-    for waker in wakers {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            first_panic.get_or_insert(payload);
-        }
-    }
-    if let Some(payload) = first_panic {
-        resume_unwind(payload);
     }
 }

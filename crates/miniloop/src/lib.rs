@@ -56,6 +56,7 @@ mod reply;
 mod remote;
 mod interval;
 pub mod schedule;
+pub mod sync;
 mod registration;
 pub mod io;
 pub mod net;

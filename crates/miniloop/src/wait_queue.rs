@@ -4,21 +4,26 @@
 //! is waited for, and it never clones, wakes or drops a waker: that may run foreign code, so it is left to the owner, before and after its
 //! own borrow.
 //!
-//! Cost: every operation is O(1) except [`WaitQueue::take_all`]; 32 bytes a waiter. A queue that never had a waiter owns no allocation, an
+//! A waiter is a waker, or more for owners that hand things over (`sync/line.rs`): one whose turn has come can be *set aside*. It stands in
+//! line no more but keeps its node, where it finds what it was given, until it takes that away with its key.
+//!
+//! Cost: every operation is O(1) except [`WaitQueue::take_all`]; 32 bytes a waker. A queue that never had a waiter owns no allocation, an
 //! emptied one keeps at most [`NODES_KEPT`] nodes, so a connection that waits again and again does not allocate again and again.
 //!
 //! Next: `driver/mod.rs`, which has one queue per source and direction.
 
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
-/// A first-in, first-out queue of wakers whose entries can leave from the middle.
-pub(crate) struct WaitQueue {
-    nodes: Vec<Node>,
+/// A first-in, first-out queue of waiters that can leave from the middle.
+pub(crate) struct WaitQueue<W = Waker> {
+    nodes: Vec<Node<W>>,
     first: u32,
     last: u32,
     /// Head of the list of unused nodes, linked through `next`.
     free: u32,
+    /// How many are in here, in line or set aside.
     len: u32,
     /// Numbers the waiters ever queued, so that the key of one that has left never names its successor in the same node.
     next_ticket: u64,
@@ -32,66 +37,39 @@ pub(crate) struct Key {
 }
 
 impl WaitQueue {
-    pub(crate) const fn new() -> Self {
-        Self { nodes: Vec::new(), first: NONE, last: NONE, free: NONE, len: 0, next_ticket: 0 }
-    }
-
-    /// How many wait now.
-    pub(crate) fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Queues the waiter that `key` remembers, at the end. One that still waits keeps its place and only changes its waker (O8).
     ///
     /// `waker` is exchanged for what the caller has to drop after the borrow that guards the queue.
     pub(crate) fn register(&mut self, key: &mut Option<Key>, waker: &mut Waker) {
         if let Some(key) = *key
-            && let Some(present) = self.waiting(key)
+            && let Some(present) = self.get_mut(key)
         {
             return mem::swap(present, waker);
         }
         *key = Some(self.push(take(waker)));
     }
+}
 
-    /// Takes one waiter out, wherever it stands. `None` if it has left already.
-    #[must_use = "drop the waker after the borrow that guards the queue: its destructor may be foreign code"]
-    pub(crate) fn remove(&mut self, key: Key) -> Option<Waker> {
-        self.waiting(key)?;
-        self.unlink(key.index)
+impl<W> WaitQueue<W> {
+    pub(crate) const fn new() -> Self {
+        Self { nodes: Vec::new(), first: NONE, last: NONE, free: NONE, len: 0, next_ticket: 0 }
     }
 
-    /// Takes the waiter that came first.
-    #[must_use = "a waiter that is taken and not woken hangs"]
-    pub(crate) fn take_first(&mut self) -> Option<Waker> {
-        if self.is_empty() { None } else { self.unlink(self.first) }
+    /// How many are in here, in line or set aside.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
     }
 
-    /// Takes all waiters, in the order in which they came.
-    pub(crate) fn take_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.reserve(self.len());
-        while let Some(waker) = self.take_first() {
-            woken.push(waker);
-        }
+    /// Whether nobody stands in line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == NONE
     }
 
-    /// Whether the waiter is still here, neither taken nor removed.
-    pub(crate) fn contains(&self, key: Key) -> bool {
-        self.nodes.get(key.index as usize).is_some_and(|node| node.ticket == key.ticket && node.waker.is_some())
-    }
-
-    fn waiting(&mut self, key: Key) -> Option<&mut Waker> {
-        let node = self.nodes.get_mut(key.index as usize)?;
-        if node.ticket == key.ticket { node.waker.as_mut() } else { None }
-    }
-
-    fn push(&mut self, waker: Waker) -> Key {
+    /// Puts a waiter at the end of the line.
+    pub(crate) fn push(&mut self, waiter: W) -> Key {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let node = Node { waker: Some(waker), ticket, previous: self.last, next: NONE };
+        let node = Node { waiter: Some(waiter), ticket, previous: self.last, next: NONE };
         let index = match self.free {
             NONE => {
                 self.nodes.push(node);
@@ -113,11 +91,66 @@ impl WaitQueue {
         Key { index, ticket }
     }
 
-    fn unlink(&mut self, index: u32) -> Option<Waker> {
-        let node = &mut self.nodes[index as usize];
-        let (waker, previous, next) = (node.waker.take(), node.previous, node.next);
-        node.next = self.free;
-        self.free = index;
+    /// The waiter, in line or set aside; `None` if it has been taken or removed.
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut W> {
+        let node = self.nodes.get_mut(key.index as usize)?;
+        if node.ticket == key.ticket { node.waiter.as_mut() } else { None }
+    }
+
+    /// Whether the waiter is still here, neither taken nor removed.
+    pub(crate) fn contains(&self, key: Key) -> bool {
+        self.nodes.get(key.index as usize).is_some_and(|node| node.ticket == key.ticket && node.waiter.is_some())
+    }
+
+    /// The waiter that came first.
+    pub(crate) fn first(&self) -> Option<&W> {
+        self.nodes.get(self.first as usize).and_then(|node| node.waiter.as_ref())
+    }
+
+    /// Takes one waiter out, wherever it stands. `None` if it has left already.
+    #[must_use = "drop the waiter after the borrow that guards the queue: its destructor may be foreign code"]
+    pub(crate) fn remove(&mut self, key: Key) -> Option<W> {
+        self.get_mut(key)?;
+        if self.nodes[key.index as usize].previous != ASIDE {
+            self.unlink(key.index);
+        }
+        self.release(key.index)
+    }
+
+    /// Takes the waiter that came first.
+    #[must_use = "a waiter that is taken and not woken hangs"]
+    pub(crate) fn take_first(&mut self) -> Option<W> {
+        if self.is_empty() {
+            return None;
+        }
+        let first = self.first;
+        self.unlink(first);
+        self.release(first)
+    }
+
+    /// Takes all waiters, in the order in which they came.
+    pub(crate) fn take_all(&mut self, taken: &mut Vec<W>) {
+        taken.reserve(self.len());
+        while let Some(waiter) = self.take_first() {
+            taken.push(waiter);
+        }
+    }
+
+    /// Takes the waiter that came first out of the line, but not out of its node: it is found there by its key until that is removed.
+    pub(crate) fn set_first_aside(&mut self) -> Option<&mut W> {
+        if self.is_empty() {
+            return None;
+        }
+        let first = self.first;
+        self.unlink(first);
+        let node = &mut self.nodes[first as usize];
+        node.previous = ASIDE;
+        node.waiter.as_mut()
+    }
+
+    /// Takes a node out of the line.
+    fn unlink(&mut self, index: u32) {
+        let Node { previous, next, .. } = self.nodes[index as usize];
         match previous {
             NONE => self.first = next,
             previous => self.nodes[previous as usize].next = next,
@@ -126,13 +159,21 @@ impl WaitQueue {
             NONE => self.last = previous,
             next => self.nodes[next as usize].previous = previous,
         }
+    }
+
+    /// Empties a node that stands in no line.
+    fn release(&mut self, index: u32) -> Option<W> {
+        let node = &mut self.nodes[index as usize];
+        let waiter = node.waiter.take();
+        node.next = self.free;
+        self.free = index;
         self.len -= 1;
-        if self.is_empty() {
+        if self.len == 0 {
             self.nodes.clear();
             self.nodes.shrink_to(NODES_KEPT);
             self.free = NONE;
         }
-        waker
+        waiter
     }
 }
 
@@ -144,21 +185,41 @@ pub(crate) fn exchange(place: &mut Option<Waker>, waker: &mut Waker) {
     }
 }
 
+/// Wakes all, in order; the first panic, of a waker of another executor, goes on when nobody is left to be woken. One that comes while
+/// another unwinds, in a destructor, ends here: two at once would end the process.
+pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
+    let mut first_panic = None;
+    for waker in wakers {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            first_panic.get_or_insert(payload);
+        }
+    }
+    if let Some(payload) = first_panic
+        && !std::thread::panicking()
+    {
+        resume_unwind(payload);
+    }
+}
+
 /// Leaves a waker that is nothing.
 fn take(waker: &mut Waker) -> Waker {
     mem::replace(waker, Waker::noop().clone())
 }
 
-struct Node {
-    /// `Some` while the node is in the queue.
-    waker: Option<Waker>,
+struct Node<W> {
+    /// `Some` while the node is in use.
+    waiter: Option<W>,
     ticket: u64,
+    /// [`ASIDE`] for one that stands in line no more.
     previous: u32,
     next: u32,
 }
 
 /// No node.
 const NONE: u32 = u32::MAX;
+
+/// What a node that is set aside has for its predecessor.
+const ASIDE: u32 = u32::MAX - 1;
 
 /// What an emptied queue keeps allocated: the least that a `Vec` allocates, so that the usual single waiter comes and goes for free.
 const NODES_KEPT: usize = 4;
@@ -218,6 +279,23 @@ mod tests {
         check("+a -a +b -a all", "b", 0); // b reuses a's node
         check("+a +b first +c -a all", "abc", 0);
         check("-a +a -a -a", "", 0);
+    }
+
+    #[test]
+    fn who_is_set_aside_stands_in_line_no_more_and_is_found_by_its_key_until_it_is_removed() {
+        let mut queue = WaitQueue::new();
+        let [a, b, c] = ["a", "b", "c"].map(|name| queue.push(name));
+        *queue.set_first_aside().unwrap() = "a was given something";
+        assert_eq!((queue.len(), queue.first()), (3, Some(&"b")));
+        assert_eq!(queue.remove(b), Some("b"));
+        assert_eq!(queue.get_mut(a), Some(&mut "a was given something"));
+        assert_eq!(queue.take_first(), Some("c"));
+        assert!(queue.is_empty() && !queue.contains(c) && queue.contains(a), "the others have left, this one is still found");
+        assert_eq!(queue.remove(a), Some("a was given something"));
+        assert_eq!((queue.remove(a), queue.nodes.len()), (None, 0));
+        let d = queue.push("d");
+        assert_eq!(queue.remove(a), None, "its key names nobody else");
+        assert!(queue.contains(d));
     }
 
     #[test]
