@@ -3,7 +3,7 @@
 //! Nothing here is locked and nothing is shared between threads: there is one. A task runs until it waits, so between two `await`s it is
 //! alone, and plain cells are enough to count.
 //!
-//! `cargo run -p miniloop --example many_clients`; next: `inside_another_loop.rs`
+//! `cargo run -p miniloop --example many_clients`; next: `inside_epoll.rs`
 
 use std::cell::Cell;
 use std::error::Error;

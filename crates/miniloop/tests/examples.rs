@@ -106,8 +106,8 @@ fn many_clients_get_all_their_answers() {
 
 #[test]
 fn a_host_turns_the_loop_with_its_own_epoll_loop() {
-    let example = Example::start("inside_another_loop");
-    let expected = [
+    let example = Example::start("inside_epoll");
+    let conversation = [
         "guest: knock 1",
         "host: heard 1",
         "guest: knock 2",
@@ -115,6 +115,25 @@ fn a_host_turns_the_loop_with_its_own_epoll_loop() {
         "guest: knock 3",
         "host: heard 3",
         "host: the pipe has ended, the task has finished: true",
+    ];
+    let (first, second) = (["host: sleeps as long as its guest says"], ["host: watches descriptors and nothing else"]);
+    assert_eq!(example.finish(), [&first[..], &conversation, &second, &conversation].concat());
+}
+
+#[test]
+fn a_loop_of_frames_turns_the_loop_once_a_frame() {
+    let example = Example::start("frame_loop");
+    let expected = [
+        "frame 0 at   0 ms: the ball is 0 m up",
+        "frame 1 at  20 ms: the ball is 0 m up",
+        "frame 2 at  40 ms: the ball is 3 m up",
+        "frame 3 at  60 ms: the ball is 3 m up",
+        "frame 4 at  80 ms: the ball is 5 m up",
+        "frame 5 at 100 ms: the ball is 5 m up",
+        "frame 6 at 120 ms: the ball is 3 m up",
+        "frame 7 at 140 ms: the ball is 3 m up",
+        "frame 8 at 160 ms: the ball is 0 m up",
+        "landed",
     ];
     assert_eq!(example.finish(), expected);
 }

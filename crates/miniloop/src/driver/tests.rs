@@ -1,4 +1,5 @@
 //! One contract, and every driver that this system has put to it.
 
-mod epoll;
-mod poll;
+#[cfg(target_os = "linux")]
+mod on_epoll;
+mod on_poll;

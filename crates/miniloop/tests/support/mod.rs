@@ -165,5 +165,6 @@ pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) -> String
     let output = child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("running 0 tests"), "there is no test `{test}`");
     stderr
 }

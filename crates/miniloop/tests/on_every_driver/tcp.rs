@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use futures_util::{AsyncReadExt, AsyncWriteExt, FutureExt, StreamExt, future};
 use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{EventLoop, LoopHandle, spawn, yield_now};
+use miniloop::{spawn, yield_now};
 use rustix::net::{AddressFamily, SocketType};
+
+use super::{event_loop, on_a_loop};
 
 /// Runs `body` on a loop of its own with the two ends of a connection.
 fn connected(body: impl AsyncFnOnce(TcpStream, TcpStream)) {
@@ -23,12 +25,6 @@ fn connected(body: impl AsyncFnOnce(TcpStream, TcpStream)) {
         let (client, server) = connect(&listener).await;
         body(client, server).await;
     });
-}
-
-fn on_a_loop(body: impl AsyncFnOnce(LoopHandle)) {
-    let mut event_loop = EventLoop::new().unwrap();
-    let handle = event_loop.handle();
-    event_loop.run_until_complete(body(handle)).unwrap();
 }
 
 async fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
@@ -374,15 +370,15 @@ fn a_stream_can_go_to_the_standard_library_and_back() {
 #[test]
 #[should_panic(expected = "belongs to event loop")]
 fn a_stream_polled_under_another_loop_panics_and_names_both() {
-    let mut first = EventLoop::new().unwrap();
-    let mut second = EventLoop::new().unwrap();
+    let mut first = event_loop();
+    let mut second = event_loop();
     let listener = first.run_until_complete(async { TcpListener::bind(any_port()).unwrap() }).unwrap();
     second.run_until_complete(async { drop(listener.accept().await) }).unwrap();
 }
 
 #[test]
 fn a_stream_that_outlives_its_loop_fails_instead_of_hanging() {
-    let mut event_loop = EventLoop::new().unwrap();
+    let mut event_loop = event_loop();
     let (client, server) = event_loop
         .run_until_complete(async {
             let listener = TcpListener::bind(any_port()).unwrap();

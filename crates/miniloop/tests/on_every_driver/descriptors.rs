@@ -1,7 +1,5 @@
 //! Callbacks of descriptors that the user owns, over the real kernel (C139 to C149, O10, B28, B29). `sock.rs` has the `sock_*` functions.
 
-mod support;
-
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -14,21 +12,16 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{EventLoop, LoopHandle, VirtualClock, sock_recv, sock_sendall, spawn};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use support::{Trace, in_a_process_of_its_own, manual, run_dry};
+use miniloop::{LoopHandle, VirtualClock, sock_recv, sock_sendall, spawn};
+
+use super::{builder, check_quiet, event_loop, in_a_process_of_its_own, manual};
+use crate::support::Trace;
 
 /// A descriptor that is readable because its peer has written.
 fn readable() -> (UnixStream, UnixStream) {
     let (mut peer, descriptor) = UnixStream::pair().unwrap();
     peer.write_all(b"x").unwrap();
     (peer, descriptor)
-}
-
-/// Whether the kernel has nothing to tell the loop: what is still registered would make its descriptor readable.
-fn is_quiet(event_loop: &EventLoop) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(event_loop, PollFlags::IN)], Some(&now)).unwrap() == 0
 }
 
 #[test]
@@ -63,9 +56,9 @@ fn removing_what_is_not_there_is_false_and_the_last_removal_unregisters_c140() {
     assert!(!handle.remove_reader(&number) && !handle.remove_writer(&number) && !handle.remove_reader(&-1));
     handle.add_reader(&descriptor, trace.noting_each("reader")).unwrap();
     assert!(!handle.remove_writer(&number));
-    assert!(!is_quiet(&event_loop));
+    check_quiet(&event_loop, false);
     assert!(handle.remove_reader(&number) && !handle.remove_reader(&number));
-    assert!(is_quiet(&event_loop));
+    check_quiet(&event_loop, true);
     event_loop.run_ready().unwrap();
     assert!(trace.take().is_empty());
 }
@@ -79,7 +72,8 @@ fn a_reader_removed_between_the_poll_and_its_turn_does_not_run_c141() {
     handle.add_reader(&descriptor, trace.noting_each("removed too late")).unwrap();
     handle.call_soon(move || assert!(inner.remove_reader(&number)));
     event_loop.run_once().unwrap();
-    assert!(trace.take().is_empty() && is_quiet(&event_loop));
+    assert!(trace.take().is_empty());
+    check_quiet(&event_loop, true);
 }
 
 #[test]
@@ -119,7 +113,8 @@ fn a_reader_that_breaks_is_removed_c140() {
     event_loop.run_ready().unwrap();
     event_loop.run_ready().unwrap();
     assert_eq!(trace.take(), ["once", "dropped"]);
-    assert!(is_quiet(&event_loop) && !handle.remove_reader(&descriptor));
+    check_quiet(&event_loop, true);
+    assert!(!handle.remove_reader(&descriptor));
 }
 
 #[test]
@@ -184,7 +179,7 @@ fn a_removed_and_closed_descriptor_with_a_duplicate_is_not_heard_of_b28() {
     handle.remove_reader(&descriptor);
     drop(descriptor);
     peer.write_all(b"x").unwrap();
-    assert!(is_quiet(&event_loop), "it would wake the loop for ever");
+    check_quiet(&event_loop, true); // it would wake the loop for ever
     event_loop.run_ready().unwrap();
     assert!(trace.take().is_empty());
 }
@@ -197,7 +192,7 @@ fn closing_a_watched_descriptor_neither_fails_nor_spins_c149() {
     let number = descriptor.as_raw_fd();
     handle.add_reader(&descriptor, trace.noting_each("reader")).unwrap();
     drop(descriptor);
-    assert!(is_quiet(&event_loop));
+    check_quiet(&event_loop, true);
     event_loop.run_ready().unwrap();
     handle.remove_reader(&number);
     event_loop.close();
@@ -207,7 +202,7 @@ fn closing_a_watched_descriptor_neither_fails_nor_spins_c149() {
 #[test]
 fn a_new_file_of_a_watched_number_can_be_watched_and_inherits_no_callback_c149_b29() {
     // Another test starts a process, which has every file of this one until it becomes its own program: closed files would live on in it.
-    in_a_process_of_its_own("a_new_file_of_a_watched_number_can_be_watched_and_inherits_no_callback_c149_b29", || {
+    in_a_process_of_its_own(module_path!(), "a_new_file_of_a_watched_number_can_be_watched_and_inherits_no_callback_c149_b29", || {
         #[track_caller]
         fn check(use_again: impl FnOnce(&LoopHandle, &OwnedFd, &Trace), seen: &[&str]) {
             let (mut event_loop, _, trace) = manual();
@@ -224,7 +219,8 @@ fn a_new_file_of_a_watched_number_can_be_watched_and_inherits_no_callback_c149_b
             assert_eq!(trace.take(), ["old writer dropped"]);
             event_loop.run_ready().unwrap();
             assert_eq!(trace.take(), seen);
-            assert!(handle.remove_reader(&number) != seen.is_empty() && is_quiet(&event_loop));
+            assert!(handle.remove_reader(&number) != seen.is_empty());
+            check_quiet(&event_loop, true);
         }
         check(|handle, number, trace| handle.add_reader(number, trace.noting_each("new reader")).unwrap(), &["new reader"]);
         check(
@@ -274,12 +270,12 @@ fn observe(handle: LoopHandle, read: Rc<RefCell<usize>>, trace: Trace) {
 
 #[test]
 fn a_loop_opens_its_descriptors_once_and_leaves_none_behind_c040() {
-    in_a_process_of_its_own("a_loop_opens_its_descriptors_once_and_leaves_none_behind_c040", || {
+    in_a_process_of_its_own(module_path!(), "a_loop_opens_its_descriptors_once_and_leaves_none_behind_c040", || {
         let open = || fs::read_dir("/proc/self/fd").unwrap().count();
         let before = open();
         for _ in 0..10 {
             let clock = VirtualClock::jumping();
-            let mut event_loop = EventLoop::builder().clock(&clock).build().unwrap();
+            let mut event_loop = builder().clock(&clock).build().unwrap();
             let with_a_loop = open();
             event_loop
                 .run_until_complete(async {
@@ -296,35 +292,7 @@ fn a_loop_opens_its_descriptors_once_and_leaves_none_behind_c040() {
             event_loop.close();
             assert_eq!(open(), before + 1, "the doorbell, which other threads may still ring, goes with the last handle");
         }
-        drop(EventLoop::new().unwrap());
+        drop(event_loop());
         assert_eq!(open(), before);
     });
-}
-
-#[test]
-fn a_host_can_watch_the_loops_descriptor_c040() {
-    let (mut event_loop, _, trace) = manual();
-    let handle = event_loop.handle();
-    let (mut peer, descriptor) = UnixStream::pair().unwrap();
-    let (noting, mut reading) = (trace.clone(), descriptor.try_clone().unwrap());
-    handle
-        .add_reader(&descriptor, move || {
-            noting.note(reading.read(&mut [0; 8]).unwrap());
-        })
-        .unwrap();
-    assert!(is_quiet(&event_loop));
-    peer.write_all(b"x").unwrap();
-    assert!(!is_quiet(&event_loop));
-    event_loop.run_ready().unwrap();
-    assert!(is_quiet(&event_loop));
-    // A message of another thread rings, too, once the loop is out of its turn.
-    let (remote, noting) = (handle.remote(), "remote");
-    support::on_another_thread(move || remote.call_soon(move || Err::<(), _>(noting)).unwrap());
-    assert!(!is_quiet(&event_loop));
-    let reports = support::trace_reports(&handle);
-    event_loop.run_ready().unwrap();
-    run_dry(&mut event_loop);
-    assert!(is_quiet(&event_loop));
-    assert_eq!((trace.take(), reports.take()), (vec!["1".to_owned()], vec!["Error callback: \"remote\"".to_owned()]));
-    handle.remove_reader(&descriptor);
 }

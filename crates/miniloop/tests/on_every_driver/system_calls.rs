@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{EventLoop, spawn};
+use miniloop::spawn;
+
+use super::{event_loop, test_name};
 
 const ROUND_TRIPS: usize = 100;
 /// Set in the process that is traced.
@@ -19,17 +21,20 @@ fn an_echo_is_a_read_a_write_and_a_wait_on_each_side() {
     if env::var_os(TRACED).is_some() {
         return echo();
     }
-    let directory = env::temp_dir().join(format!("miniloop-strace-{}", std::process::id()));
+    let test = test_name(module_path!(), "an_echo_is_a_read_a_write_and_a_wait_on_each_side");
+    let directory = env::temp_dir().join(format!("miniloop-strace-{}-{}", std::process::id(), test.replace(':', "-")));
     fs::create_dir_all(&directory).unwrap();
     let log = directory.join("log");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o"]).arg(&log).arg(env::current_exe().unwrap());
-    let status = strace.args(["--exact", "an_echo_is_a_read_a_write_and_a_wait_on_each_side"]).env(TRACED, "1").output();
+    let status = strace.args(["--exact", &test]).env(TRACED, "1").output();
     let calls = fs::read_to_string(&log).unwrap_or_default();
     fs::remove_dir_all(&directory).unwrap();
     match status {
-        Err(error) if error.kind() == ErrorKind::NotFound => return eprintln!("skipped: there is no strace here"),
-        Ok(output) if calls.is_empty() => return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) if error.kind() == ErrorKind::NotFound => return println!("SKIPPED: strace is not installed"),
+        Ok(output) if calls.is_empty() => {
+            return println!("SKIPPED: strace cannot trace here: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
         Err(error) => panic!("{error}"),
     }
@@ -38,7 +43,8 @@ fn an_echo_is_a_read_a_write_and_a_wait_on_each_side() {
     let names = calls.lines().filter_map(|line| line.split_whitespace().nth(1)?.split_once('(')).map(|(name, _)| name);
     let steady: Vec<_> = names.skip_while(|name| *name != "getppid").skip(1).take_while(|name| *name != "getppid").collect();
     let count = |name| steady.iter().filter(|call| **call == name).count();
-    let (reads, writes, waits) = (count("recvfrom"), count("sendto"), count("epoll_pwait2") + count("epoll_pwait"));
+    let waits: usize = ["epoll_pwait2", "epoll_pwait", "ppoll", "poll"].into_iter().map(count).sum();
+    let (reads, writes) = (count("recvfrom"), count("sendto"));
     assert_eq!(reads + writes + waits, steady.len(), "{steady:?}");
     // Both ends live on the one loop: two of each for a round trip, and a wait may serve both ends.
     assert_eq!((reads, writes), (2 * ROUND_TRIPS, 2 * ROUND_TRIPS));
@@ -46,8 +52,7 @@ fn an_echo_is_a_read_a_write_and_a_wait_on_each_side() {
 }
 
 fn echo() {
-    let mut event_loop = EventLoop::new().unwrap();
-    event_loop
+    event_loop()
         .run_until_complete(async {
             let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

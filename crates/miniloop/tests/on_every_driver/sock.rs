@@ -1,24 +1,23 @@
 //! The `sock_*` functions on sockets that the test made, as a user would.
 
-use std::fs;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::{FutureExt, future};
 use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{EventLoop, sock_accept, sock_connect, sock_recv, sock_sendall};
+use miniloop::{sock_accept, sock_connect, sock_recv, sock_sendall};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::{event_loop, watched};
 
 /// Runs `body` on a loop of its own. It gets a probe that counts the descriptors that the loop watches.
 fn on_a_loop(body: impl AsyncFnOnce(&dyn Fn() -> usize)) {
-    let mut event_loop = EventLoop::new().unwrap();
-    let epoll = event_loop.as_fd().as_raw_fd();
-    let watched = move || fs::read_to_string(format!("/proc/self/fdinfo/{epoll}")).unwrap().matches("tfd:").count();
-    let doorbell = watched();
-    event_loop.run_until_complete(body(&|| watched() - doorbell)).unwrap();
+    let mut event_loop = event_loop();
+    let watched = watched(&event_loop);
+    event_loop.run_until_complete(body(&watched)).unwrap();
 }
 
 fn socket() -> OwnedFd {
