@@ -49,6 +49,15 @@ impl<R> Completion<R> {
         matches!(*self.state.borrow(), State::Taken)
     }
 
+    /// Shows the wakers of those who wait.
+    pub(crate) fn readers(&self, show: &mut dyn FnMut(&Waker)) {
+        match &*self.state.borrow() {
+            State::Pending(Readers::Sole(waker)) => waker.iter().for_each(show),
+            State::Pending(Readers::Many(queue)) => queue.waiters().for_each(show),
+            State::Ready(_) | State::Shared(_) | State::Taken => {}
+        }
+    }
+
     /// Lets many wait from now on.
     pub(crate) fn share(&self) {
         let mut state = self.state.borrow_mut();
@@ -86,7 +95,7 @@ impl<R> Completion<R> {
         }
         assert!(self.is_pending(), "this {what} was polled after it had given its value");
         self.home.check(what);
-        context::waits_for(what);
+        context::waits_for(in_words(what));
         self.register_sole(cx.waker());
         Poll::Pending
     }
@@ -118,7 +127,7 @@ impl<R> Completion<R> {
             return Poll::Ready(value);
         }
         self.home.check(what);
-        context::waits_for(what);
+        context::waits_for(in_words(what));
         self.register_shared(key, cx.waker());
         Poll::Pending
     }
@@ -153,5 +162,14 @@ impl<R> Completion<R> {
             _ => None,
         };
         drop(waker);
+    }
+}
+
+/// What a reader of `what` waits for.
+fn in_words(what: &str) -> &'static str {
+    match what {
+        "task" => "a task",
+        "promise" => "a promise",
+        _ => "a shared result",
     }
 }

@@ -78,3 +78,12 @@ pub(crate) const SLICES_PER_WRITE: usize = 64;
 
 /// How many bytes a copy holds for each direction.
 pub(crate) const COPY_BUFFER_LEN: usize = 16 * 1_024;
+
+/// How many tasks, and how many callbacks, a dump prints; its fields have all of them.
+pub(crate) const DUMP_LINES_MAX: usize = 1_000;
+
+/// How deep a printed dump indents. Tasks deeper down stand below each other: a chain of tasks would be a triangle.
+pub(crate) const DUMP_INDENT_MAX: usize = 32;
+
+/// How long a callback or a poll may take in debug mode before it is reported; asyncio's limit.
+pub(crate) const SLOW_CALLBACK_IN_DEBUG: Duration = Duration::from_millis(100);

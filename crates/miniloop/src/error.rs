@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::dump::{Dump, TaskLines};
 use crate::report::Report;
 
 /// Why a loop could not be made or turned.
@@ -16,9 +17,9 @@ pub enum LoopError {
     AlreadyRunning,
     /// [`LoopHandle::stop`](crate::LoopHandle::stop) was called before the future given to `run_until_complete` was done.
     Stopped,
-    /// On a virtual clock: nothing is left that could happen, unless somebody moves the clock. The text says who waits, and on a manual
+    /// On a virtual clock: nothing is left that could happen, unless somebody moves the clock. The dump says who waits, and on a manual
     /// clock with timers how far away the next deadline is.
-    Deadlock(String),
+    Deadlock(Box<Dump>),
     /// The error handler returned `Break` for this report.
     Failed(Box<Report>),
     /// The system refused a call without which no loop can work.
@@ -33,11 +34,20 @@ impl fmt::Display for LoopError {
                 "an event loop is already running on this thread; await the future, or spawn it, instead of running a loop inside a loop",
             ),
             LoopError::Stopped => f.write_str("the event loop was stopped before the future was done"),
-            LoopError::Deadlock(dump) => write!(f, "nothing is left that could happen on the virtual clock{dump}"),
+            LoopError::Deadlock(dump) => write_deadlock(f, dump),
             LoopError::Failed(report) => write!(f, "the error handler stopped the event loop: {report}"),
             LoopError::Io(error) => write!(f, "the event loop cannot wait for events: {error}"),
         }
     }
+}
+
+/// What a user needs to know of a loop in which nothing can happen any more: how to go on, and a line for everybody who waits.
+fn write_deadlock(f: &mut fmt::Formatter<'_>, dump: &Dump) -> fmt::Result {
+    f.write_str("nothing is left that could happen on the virtual clock")?;
+    if let Some(delay) = dump.next_timer {
+        write!(f, " until it is moved: the next deadline is {delay:?} away, `VirtualClock::advance` leads there")?;
+    }
+    if dump.tasks.is_empty() { f.write_str("; no task waits") } else { write!(f, "; waiting:{}", TaskLines(dump)) }
 }
 
 impl fmt::Debug for LoopError {

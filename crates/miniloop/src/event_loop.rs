@@ -68,6 +68,9 @@ pub struct Builder {
     pool: PoolSettings,
     driver: DriverKind,
     has_timer_fd: bool,
+    slow_callback: Option<Duration>,
+    /// `None`: as the environment says.
+    debug: Option<bool>,
 }
 
 impl Builder {
@@ -129,6 +132,21 @@ impl Builder {
         self
     }
 
+    /// Reports callbacks and polls that take longer than `limit` and keep everybody else waiting for so long. Off by default, 100 ms in
+    /// debug mode. The report ([`ReportKind::Slow`](crate::ReportKind::Slow)) names the job and its place; see [`diag`](crate::diag).
+    #[doc(alias = "slow_callback_duration")]
+    pub fn slow_callback(mut self, limit: Duration) -> Builder {
+        self.slow_callback = Some(limit);
+        self
+    }
+
+    /// Debug mode: see [`LoopHandle::set_debug`]. By default as the environment variable `MINILOOP_DEBUG` says when the loop is built: on
+    /// when it is set and neither empty nor `0`.
+    pub fn debug(mut self, is_debug: bool) -> Builder {
+        self.debug = Some(is_debug);
+        self
+    }
+
     /// Makes the loop.
     ///
     /// # Errors
@@ -142,6 +160,8 @@ impl Builder {
         let id = registry::register(inbox.clone())?;
         let core = Rc::new(Core::new(id, self.clock, self.jobs_per_poll, driver, inbox, Pool::new(self.pool), alarm));
         core.grace.set(self.grace);
+        core.probes.set_slow_limit(self.slow_callback);
+        core.probes.set_debug(self.debug.unwrap_or_else(|| is_set_in_environment("MINILOOP_DEBUG")));
         context::add_resident(&core);
         Ok(EventLoop { core, pollable })
     }
@@ -179,6 +199,8 @@ impl EventLoop {
             pool: PoolSettings::default(),
             driver: DriverKind::default(),
             has_timer_fd: false,
+            slow_callback: None,
+            debug: None,
         }
     }
 
@@ -362,6 +384,10 @@ impl fmt::Debug for EventLoop {
 fn no_pollable() -> io::Error {
     let text = "poll(2) has no descriptor that stands for all that a loop watches: a host that waits by itself needs `DriverKind::Epoll`";
     io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+fn is_set_in_environment(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// The slot of a future that stays in the caller's frame. Dropping it, also by a panic, makes its wakers stale.

@@ -36,6 +36,7 @@ mod slots;
 mod outcome;
 mod panic_payload;
 mod report;
+mod dump;
 mod error;
 mod wait_queue;
 mod primitives;
@@ -63,6 +64,7 @@ pub mod net;
 mod sock;
 pub mod thread;
 pub mod signal;
+pub mod diag;
 #[cfg(test)]
 mod test_support;
 #[cfg(doctest)]

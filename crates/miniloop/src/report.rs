@@ -53,6 +53,10 @@ pub enum ReportKind {
     DropPanic,
     /// The loop itself is in trouble and works around it: a listener rests because the process is out of descriptors.
     Degraded,
+    /// A callback or a poll took longer than [`Builder::slow_callback`](crate::Builder::slow_callback) allows.
+    Slow,
+    /// In debug mode: a task was dropped, and so cancelled, that nobody has ever awaited.
+    Unawaited,
 }
 
 impl Report {
@@ -74,6 +78,14 @@ impl Report {
 
     pub(crate) fn with_parents(self, parents: Vec<String>) -> Report {
         Report { parents, ..self }
+    }
+
+    /// Logs it, for want of anybody who wants to hear it.
+    pub(crate) fn log(&self) {
+        match self.kind {
+            ReportKind::Error | ReportKind::Panic | ReportKind::DropPanic | ReportKind::Degraded => log_error(&self.to_string()),
+            ReportKind::Slow | ReportKind::Unawaited => log_warning(&self.to_string()),
+        }
     }
 
     /// What kind of failure this is.
@@ -115,6 +127,8 @@ impl fmt::Display for Report {
             ReportKind::Panic => "panicked",
             ReportKind::DropPanic => "panicked while being dropped",
             ReportKind::Degraded => "is in trouble",
+            ReportKind::Slow => "blocked the loop",
+            ReportKind::Unawaited => "was dropped",
         };
         write!(f, "{} (made at {}) {verb}: {}", self.subject, self.place, self.message())?;
         if !self.parents.is_empty() {
@@ -126,13 +140,27 @@ impl fmt::Display for Report {
 
 /// Says it where somebody may read it: to `tracing`, or on standard error when nobody subscribed or the subscriber fails.
 pub(crate) fn log_error(message: &str) {
-    let subscribed = || {
+    log(message, || {
         let enabled = tracing::enabled!(tracing::Level::ERROR);
         if enabled {
             tracing::error!("{message}");
         }
         enabled
-    };
+    });
+}
+
+/// The same for what has hurt nobody yet.
+pub(crate) fn log_warning(message: &str) {
+    log(message, || {
+        let enabled = tracing::enabled!(tracing::Level::WARN);
+        if enabled {
+            tracing::warn!("{message}");
+        }
+        enabled
+    });
+}
+
+fn log(message: &str, subscribed: impl FnOnce() -> bool) {
     if !catch_unwind(AssertUnwindSafe(subscribed)).unwrap_or(false) {
         // Nobody can be told that standard error is closed.
         let _ = writeln!(std::io::stderr(), "miniloop: {message}");

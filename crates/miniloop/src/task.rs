@@ -29,6 +29,7 @@ use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, RunTask};
 use crate::engine::locals;
+use crate::engine::probes::DEBUG;
 use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::handle::{CallbackHandle, LoopHandle};
@@ -230,8 +231,11 @@ impl<T> Source<Result<T, TaskError>> for Task<T> {
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.cancel();
         let Some(cell) = &self.cell else { return };
+        if self.core.probes.has(DEBUG) && cell.completion().is_pending() {
+            report_unawaited(&self.core, &**cell);
+        }
+        self.cancel();
         cell.set_owner(Owner::Nobody);
         if let Some(Err(error)) = cell.completion().take()
             && let Some(payload) = error.into_panic()
@@ -241,6 +245,28 @@ impl<T> Drop for Task<T> {
             self.core.report(report);
         }
     }
+}
+
+/// In debug mode: says that a task is dropped which nobody has ever awaited, most likely by mistake. Asking it to stop first says that it
+/// is none; neither is one whose owner ends because it is cancelled or panics, or with its loop.
+fn report_unawaited<T>(core: &Core, task: &dyn Join<T>) {
+    let mut is_awaited = false;
+    task.completion().readers(&mut |_| is_awaited = true);
+    let is_cancelled =
+        |word| core.with_slot(word, |slot| matches!(&slot.job, Job::Task(owner) if owner.is_cancel_requested())) == Some(true);
+    if context::current_task().is_some_and(is_cancelled) {
+        return;
+    }
+    if is_awaited || task.is_cancel_requested() || !matches!(core.accepts_work(), Ok(true)) || std::thread::panicking() {
+        return;
+    }
+    let message = match core.with_slot(task.word(), |slot| slot.polls) {
+        Some(0) => "before it ran, and so will not",
+        _ => "while it was pending, and so cancelled; nobody has ever awaited it",
+    };
+    let message = format!("{message}: await it, keep it, `detach` it, or `cancel` it first");
+    let report = Report::new(ReportKind::Unawaited, format!("task `{}`", task.name()), task.place(), message);
+    core.report(report.with_parents(core.parents_of(task.word())));
 }
 
 impl<T> fmt::Debug for Task<T> {

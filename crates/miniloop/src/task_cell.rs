@@ -8,6 +8,7 @@ use std::future::Future;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::completion::Completion;
@@ -43,7 +44,7 @@ pub(crate) struct TaskCell<F: Future> {
     number: u64,
     place: &'static Location<'static>,
     parent: Option<Word>,
-    name: RefCell<Option<String>>,
+    name: RefCell<Option<Rc<str>>>,
     is_cancel_requested: Cell<bool>,
     owner: Cell<Owner<F::Output>>,
     /// Dropped in place, never moved: it is pinned for as long as it is there.
@@ -154,7 +155,19 @@ impl<F: Future> RunTask for TaskCell<F> {
     }
 
     fn name(&self) -> String {
-        self.name.borrow().clone().unwrap_or_else(|| format!("task-{}", self.number))
+        self.given_name().map_or_else(|| format!("task-{}", self.number), |name| name.to_string())
+    }
+
+    fn is_cancel_requested(&self) -> bool {
+        self.is_cancel_requested.get()
+    }
+
+    fn given_name(&self) -> Option<Rc<str>> {
+        self.name.borrow().clone()
+    }
+
+    fn readers(&self, show: &mut dyn FnMut(&Waker)) {
+        self.completion.readers(show);
     }
 
     fn parent(&self) -> Option<Word> {
@@ -172,7 +185,7 @@ impl<F: Future> Join<F::Output> for TaskCell<F> {
     }
 
     fn set_name(&self, name: String) {
-        *self.name.borrow_mut() = Some(name);
+        *self.name.borrow_mut() = Some(name.into());
     }
 
     fn word(&self) -> Word {

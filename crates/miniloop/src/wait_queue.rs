@@ -65,6 +65,11 @@ impl<W> WaitQueue<W> {
         self.first == NONE
     }
 
+    /// Those who wait, in no order that anybody may observe.
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = &W> {
+        self.nodes.iter().filter_map(|node| node.waiter.as_ref())
+    }
+
     /// Puts a waiter at the end of the line.
     pub(crate) fn push(&mut self, waiter: W) -> Key {
         let ticket = self.next_ticket;

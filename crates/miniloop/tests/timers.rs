@@ -150,7 +150,7 @@ fn a_jumping_clock_jumps_to_exactly_the_next_deadline_and_reports_a_deadlock() {
     assert_eq!(clock.now(), Instant::from_nanos(7_000_000));
     let _stuck = event_loop.handle().spawn(pending::<()>()).named("stuck");
     let error = event_loop.run_until_complete(async { sleep(Duration::MAX).await }).unwrap_err();
-    assert!(matches!(&error, LoopError::Deadlock(dump) if dump.contains("`stuck`")), "{error}");
+    assert!(matches!(&error, LoopError::Deadlock(dump) if dump.task("stuck").is_some()), "{error}");
 }
 
 #[test]

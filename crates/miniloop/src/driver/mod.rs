@@ -93,6 +93,11 @@ impl Driver {
         self.selector.add_doorbell(fd, DOORBELL)
     }
 
+    /// How many descriptors are watched, besides the doorbell.
+    pub(crate) fn len(&self) -> usize {
+        self.sources.len()
+    }
+
     /// Waits until something happens, at most `timeout` (zero: does not wait; `None`: as long as it takes), and appends the wakers to be
     /// woken to `woken`, in the order in which things happened. Returns the number of events, which may be zero before the time is over.
     ///

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{self, Poll};
 
 use crate::engine::core::Core;
+use crate::engine::probes;
 use crate::engine::word::{LoopId, Word};
 use crate::mutant::{Mutant, is_broken};
 
@@ -196,6 +197,7 @@ pub(crate) fn set_current_task(task: Option<Word>) {
 pub(crate) fn poll_budget(cx: &mut task::Context<'_>) -> Poll<()> {
     match with_current(|core| core.ops_left.get()) {
         Some(0) if current_task().is_some() => {
+            with_current(|core| probes::count(&core.probes.counters.spent_budgets));
             cx.waker().wake_by_ref();
             Poll::Pending
         }
@@ -213,7 +215,9 @@ pub(crate) fn spend_operation() {
 /// Told by a leaf future that is about to return `Pending`: what its task waits for, in a few words ("a permit of a semaphore"), for those
 /// who look inside the loop.
 pub(crate) fn waits_for(what: &'static str) {
-    with_current(|core| core.waits_for.set(what));
+    if let Some(task) = current_task() {
+        with_resident(task.loop_id(), |core| core.with_slot(task, |slot| slot.waits_for = what));
+    }
 }
 
 fn with_current<R>(look: impl FnOnce(&Core) -> R) -> Option<R> {

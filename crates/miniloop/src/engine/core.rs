@@ -21,13 +21,14 @@ use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, Slot};
 use crate::engine::locals::{self, InLocals, Locals};
 use crate::engine::pool::Pool;
+use crate::engine::probes::Probes;
 use crate::engine::timers::Timers;
 use crate::engine::word::{LoopId, Word};
 use crate::error::LoopError;
 use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
 use crate::outcome::Flow;
-use crate::report::{Report, ReportKind, log_error};
+use crate::report::{Report, ReportKind};
 use crate::slots::{GENERATION_BITS, Slots};
 
 pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
@@ -78,12 +79,11 @@ pub(crate) struct Core {
     earliest_deadline: Cell<Instant>,
     /// Successful I/O operations that the running job may still make before it has to yield.
     pub(crate) ops_left: Cell<u32>,
-    /// What the future that was polled last and is pending waits for; empty when it has not said so.
-    pub(crate) waits_for: Cell<&'static str>,
     /// Jobs given to other threads whose answers have not run yet: a virtual clock waits for them.
     pub(crate) jobs_in_flight: Cell<usize>,
     pub(crate) tasks_spawned: Cell<u64>,
     pub(crate) tasks_alive: Cell<usize>,
+    pub(crate) probes: Probes,
     /// Kept between polls for their allocations: who is woken by I/O, and what the inbox held.
     pub(crate) woken: Cell<Vec<Waker>>,
     pub(crate) mail: Cell<Vec<Message>>,
@@ -134,10 +134,10 @@ impl Core {
             time_at_poll: Cell::new(Instant::from_nanos(0)),
             earliest_deadline: Cell::new(Instant::FAR_FUTURE),
             ops_left: Cell::new(OPS_PER_POLL),
-            waits_for: Cell::new(""),
             jobs_in_flight: Cell::new(0),
             tasks_spawned: Cell::new(0),
             tasks_alive: Cell::new(0),
+            probes: Probes::default(),
             woken: Cell::default(),
             mail: Cell::default(),
             next_resident: Cell::new(std::ptr::null()),
@@ -160,7 +160,7 @@ impl Core {
             }
             // A waker and a report are no code of the job that makes them.
             let locals = if matches!(job, Job::Deadline(_) | Job::Report) { None } else { locals::current() };
-            Slot { job, is_queued: false, is_woken: false, is_armed: false, place, locals }
+            Slot::new(job, place, locals, self.latest_reading.get())
         });
         Word::new(self.id, key)
     }
@@ -186,6 +186,7 @@ impl Core {
             } else {
                 self.ready.borrow_mut().push_back(word);
             }
+            self.probes.note_wake(word, &self.clock);
             self.announce(AT_ONCE);
         }
     }
@@ -249,8 +250,13 @@ impl Core {
 
     /// The words of all jobs for which `read` has an answer, with it, in no order that anybody may observe.
     pub(crate) fn select<R>(&self, read: impl Fn(&Job) -> Option<R>) -> Vec<(Word, R)> {
+        self.survey(|word, slot| Some((word, read(&slot.job)?)))
+    }
+
+    /// The same with all that the table knows. `read` must not call user code.
+    pub(crate) fn survey<R>(&self, read: impl Fn(Word, &Slot) -> Option<R>) -> Vec<R> {
         let slots = self.slots.borrow();
-        slots.iter().filter_map(|(key, slot)| Some((Word::new(self.id, key), read(&slot.job)?))).collect()
+        slots.iter().filter_map(|(key, slot)| read(Word::new(self.id, key), slot)).collect()
     }
 
     // Time.
@@ -304,6 +310,11 @@ impl Core {
         if is_busy { Some(AT_ONCE) } else { self.next_deadline() }
     }
 
+    /// How many live timers are armed.
+    pub(crate) fn timers_len(&self) -> usize {
+        self.timers.borrow().live_len()
+    }
+
     /// Takes the next word that is due at `now` out of the timer queue.
     pub(crate) fn pop_due(&self, now: Instant) -> Option<Word> {
         let mut slots = self.slots.borrow_mut();
@@ -319,7 +330,7 @@ impl Core {
     /// Queues a report for the error handler, as a job like any other. A closed loop runs no more jobs, so there it is logged.
     pub(crate) fn report(&self, report: Report) {
         if self.is_closed() {
-            return log_error(&report.to_string());
+            return report.log();
         }
         let place = report.place();
         self.reports.borrow_mut().push_back((report, locals::current()));

@@ -30,7 +30,7 @@ pub(crate) fn deliver_next(core: &Core) -> bool {
 fn deliver(core: &Core, report: Report) {
     let handler = core.on_error.borrow().clone();
     let Some(handler) = handler else {
-        log_error(&report.to_string());
+        report.log();
         return;
     };
     let handled = catch_unwind(AssertUnwindSafe(|| (handler.borrow_mut())(&report)));
@@ -41,7 +41,7 @@ fn deliver(core: &Core, report: Report) {
             let unheard = core.failure.borrow_mut().replace(Box::new(report));
             if let Some(first) = unheard {
                 let second = core.failure.borrow_mut().replace(first);
-                second.iter().for_each(|report| log_error(&report.to_string()));
+                second.iter().for_each(|report| report.log());
             }
         }
         Err(failure) => {

@@ -101,6 +101,11 @@ impl Inbox {
         self.mail.load(Ordering::Relaxed)
     }
 
+    /// How many messages there are.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.state).messages.len()
+    }
+
     /// Moves the oldest messages to the end of `into`, in their order and at most `count_max` of them. The others are still mail.
     pub(crate) fn drain(&self, into: &mut Vec<Message>, count_max: usize) {
         let mut state = lock(&self.state);

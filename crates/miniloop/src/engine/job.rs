@@ -29,6 +29,27 @@ pub(crate) struct Slot {
     pub(crate) place: &'static Location<'static>,
     /// The task-locals that it sees.
     pub(crate) locals: Locals,
+    /// How often it was polled; stops at the end of the numbers.
+    pub(crate) polls: u32,
+    /// What the clock had shown when it was polled last, or made.
+    pub(crate) since: Instant,
+    /// What it said in its last poll that it waits for.
+    pub(crate) waits_for: &'static str,
+}
+
+impl Slot {
+    pub(crate) fn new(job: Job, place: &'static Location<'static>, locals: Locals, reading: Instant) -> Slot {
+        Slot { job, is_queued: false, is_woken: false, is_armed: false, place, locals, polls: 0, since: reading, waits_for: "" }
+    }
+
+    /// A task is about to be polled: it stands in the queue no more, and has yet to say what it waits for.
+    pub(crate) fn begin_poll(&mut self, reading: Instant) {
+        self.is_queued = false;
+        self.is_woken = false;
+        self.polls = self.polls.saturating_add(1);
+        self.since = reading;
+        self.waits_for = "";
+    }
 }
 
 pub(crate) enum Job {
@@ -84,12 +105,18 @@ pub(crate) trait RunTask {
 
     /// Asks for cancellation; takes effect in the task's next job.
     fn request_cancel(&self);
+    /// Whether that was asked for.
+    fn is_cancel_requested(&self) -> bool;
 
     /// How many tasks the loop had spawned before this one.
     fn number(&self) -> u64;
 
     /// The name given to it, or `task-7`.
     fn name(&self) -> String;
+    /// The name given to it.
+    fn given_name(&self) -> Option<Rc<str>>;
+    /// Shows the wakers of those who wait for its result.
+    fn readers(&self, show: &mut dyn FnMut(&Waker));
 
     /// The task that spawned it, if that lives.
     fn parent(&self) -> Option<Word>;

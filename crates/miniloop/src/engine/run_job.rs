@@ -14,6 +14,7 @@ use crate::engine::failures;
 use crate::engine::job::{Cause, Job, Repeat, RunTask};
 use crate::engine::locals::{self, Locals};
 use crate::engine::waker;
+use crate::engine::watched::{self, Subject, Watched};
 use crate::engine::word::Word;
 use crate::outcome::{Failure, Flow};
 use crate::report::Report;
@@ -27,6 +28,7 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
     let entered = locals.as_ref().map(|_| locals::enter(locals.clone()));
     core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
     core.ops_left.set(OPS_PER_POLL);
+    let _watched = core.probes.is_watched().then(|| Watched::start(core, word, subject_of(&turn), place));
     match turn {
         Turn::Main => {
             context::set_current_task(Some(word));
@@ -60,9 +62,9 @@ enum Turn {
 }
 
 fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Locals)> {
+    let reading = core.latest_reading.get();
     let staying = core.with_slot(word, |slot| {
-        slot.is_queued = false;
-        slot.is_woken = false;
+        slot.begin_poll(reading);
         let turn = match &slot.job {
             Job::Main => Some(Turn::Main),
             Job::Task(task) => Some(Turn::Task(task.clone())),
@@ -79,6 +81,16 @@ fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Lo
         Job::Once(callback) => Some((Turn::Once(callback), slot.place, slot.locals)),
         Job::Report => Some((Turn::Report, slot.place, None)),
         _ => None,
+    }
+}
+
+fn subject_of(turn: &Turn) -> Subject {
+    match turn {
+        Turn::Main => Subject::Main,
+        Turn::Task(task) => Subject::Task { number: task.number(), name: task.given_name() },
+        Turn::Once(_) => Subject::Callback,
+        Turn::Repeat(repeat) => Subject::Repeat(watched::copy_of(&repeat.cause)),
+        Turn::Report => Subject::Report,
     }
 }
 

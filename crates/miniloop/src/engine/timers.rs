@@ -44,6 +44,11 @@ impl Timers {
         }
     }
 
+    /// How many entries are alive.
+    pub(crate) fn live_len(&self) -> usize {
+        self.heap.len() - self.dead_len
+    }
+
     /// The earliest deadline of a live entry. Dead ones before it are dropped: they must not wake the loop.
     pub(crate) fn earliest(&mut self, is_alive: impl Fn(Word) -> bool) -> Option<Instant> {
         while let Some(timer) = self.heap.peek() {

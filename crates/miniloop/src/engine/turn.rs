@@ -19,9 +19,13 @@ use crate::config::MESSAGES_PER_ROUND;
 use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, Phase};
 use crate::engine::inbox::Message;
+use crate::engine::inspect;
 use crate::engine::job::Job;
 use crate::engine::locals::{self, InLocals};
+use crate::engine::probes::count;
 use crate::engine::run_job::{Main, run_job};
+use crate::engine::timeline::What;
+use crate::engine::watched;
 use crate::error::LoopError;
 use crate::mutant::{Mutant, is_broken};
 
@@ -53,7 +57,12 @@ pub(crate) fn run(core: &Rc<Core>, main: Main<'_>, is_done: impl Fn() -> bool) -
         if is_done() || stop.is_asked() {
             return Ok(());
         }
-        if core.ready.borrow().is_empty() || core.jobs_since_poll.get() >= core.jobs_per_poll || core.is_poll_due.get() || has_moved(core) {
+        let is_empty = core.ready.borrow().is_empty();
+        let is_full = core.jobs_since_poll.get() >= core.jobs_per_poll;
+        if is_full && !is_empty {
+            count(&core.probes.counters.full_turns);
+        }
+        if is_empty || is_full || core.is_poll_due.get() || has_moved(core) {
             poll(core, Wait::Forever)?;
         } else if !is_broken(Mutant::InboxOnlyAtPoll) {
             collect_inbox(core);
@@ -105,6 +114,7 @@ impl Drop for Running<'_> {
     /// left over it stays awake, since the host, who asks `next_timeout`, must turn it again at once; so threads that send without end
     /// cannot keep it in here.
     fn drop(&mut self) {
+        watched::turn(self.core, false);
         if !self.core.inbox.fall_asleep() {
             collect_inbox(self.core);
             let _has_no_mail_left = self.core.inbox.fall_asleep();
@@ -117,7 +127,11 @@ impl Drop for Running<'_> {
 }
 
 fn poll(core: &Rc<Core>, wait: Wait) -> Result<(), LoopError> {
-    core.jobs_since_poll.set(0);
+    watched::turn(core, true);
+    let _slice = watched::slice(core, What::Poll);
+    let counters = &core.probes.counters;
+    count(&counters.polls);
+    counters.jobs_before_poll.set(counters.jobs_before_poll.get() + core.jobs_since_poll.replace(0) as u64);
     core.is_poll_due.set(false);
     let is_busy = wait == Wait::No || core.is_stopping.get() || !core.ready.borrow().is_empty();
     match core.clock.as_virtual() {
@@ -143,26 +157,8 @@ fn poll_idle_virtual(core: &Rc<Core>, clock: &VirtualClock, wait: Wait) -> Resul
             collect(core, Some(Duration::ZERO))
         }
         _ if wait == Wait::Turn => Ok(()),
-        deadline => Err(LoopError::Deadlock(describe_deadlock(core, deadline.map(|deadline| deadline - clock.now())))),
+        _ => Err(LoopError::Deadlock(Box::new(inspect::dump(core)))),
     }
-}
-
-/// What a user needs to know of a loop in which nothing can happen any more: how to go on, and a line for everybody who waits.
-fn describe_deadlock(core: &Core, next_timer: Option<Duration>) -> String {
-    let advice = match next_timer {
-        Some(delay) => format!(" until it is moved: the next deadline is {delay:?} away, `VirtualClock::advance` leads there"),
-        None => String::new(),
-    };
-    // The main future, if there is one, comes first.
-    let mut waiting = core.select(|job| match job {
-        Job::Main => Some((None, "the future given to `run_until_complete`".to_owned())),
-        Job::Task(task) => Some((Some(task.number()), format!("task `{}`, spawned", task.name()))),
-        _ => None,
-    });
-    waiting.sort_by_key(|(_, (number, _))| *number);
-    let line = |word, who| core.with_slot(word, |slot| format!("\n  {who} at {}", slot.place)).unwrap_or_default();
-    let lines: String = waiting.into_iter().map(|(word, (_, who))| line(word, who)).collect();
-    if lines.is_empty() { format!("{advice}; no task waits") } else { format!("{advice}; waiting:{lines}") }
 }
 
 /// Steps 2 and 3 of a turn.
@@ -171,7 +167,9 @@ fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> 
     let is_asleep = may_sleep && core.inbox.fall_asleep();
     let timeout = if is_asleep { timeout } else { Some(Duration::ZERO) };
     let mut woken = core.woken.take();
+    let waiting = watched::slice(core, What::Wait);
     let waited = core.driver().and_then(|mut driver| driver.wait(timeout, &mut woken));
+    drop(waiting);
     if is_asleep {
         core.inbox.wake_up();
     }
@@ -194,6 +192,7 @@ fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> 
     collect_due_timers(core);
     if let Some(clock) = core.clock.as_virtual() {
         core.time_at_poll.set(clock.now());
+        core.latest_reading.set(clock.now());
     }
     Ok(())
 }
@@ -204,6 +203,11 @@ fn collect_inbox(core: &Core) {
     }
     let mut mail = core.mail.take();
     core.inbox.drain(&mut mail, MESSAGES_PER_ROUND);
+    let counters = &core.probes.counters;
+    counters.messages.set(counters.messages.get() + mail.len() as u64);
+    if core.inbox.has_mail() {
+        count(&counters.full_mailbags);
+    }
     for message in mail.drain(..) {
         match message {
             Message::Wake(word) => core.schedule(word),
@@ -220,6 +224,7 @@ fn collect_due_timers(core: &Core) {
     let now = core.now();
     core.is_poll_due.set(false);
     while let Some(word) = core.pop_due(now) {
+        count(&core.probes.counters.timers_fired);
         if core.with_slot(word, |slot| matches!(slot.job, Job::Deadline(_))) != Some(true) {
             core.schedule(word);
         } else if let Some(Job::Deadline(waker)) = core.remove(word).map(|slot| slot.job) {
@@ -235,6 +240,8 @@ fn has_moved(core: &Core) -> bool {
 }
 
 fn round(core: &Rc<Core>, main: Main<'_>) {
+    let _slice = watched::slice(core, What::Round);
+    count(&core.probes.counters.rounds);
     let snapshot_len = core.ready.borrow().len();
     for _ in 0..snapshot_len {
         let word = core.ready.borrow_mut().pop_front();

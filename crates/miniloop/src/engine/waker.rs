@@ -25,6 +25,11 @@ pub(crate) fn word_of(waker: &Waker) -> Word {
     Word::from_u64(waker.data().addr() as u64)
 }
 
+/// The same for any waker: `None` for one of another executor.
+pub(crate) fn try_word_of(waker: &Waker) -> Option<Word> {
+    std::ptr::eq(waker.vtable(), &VTABLE).then(|| word_of(waker))
+}
+
 /// Makes a job of any loop ready, from any thread.
 pub(crate) fn wake(word: Word) {
     let is_here = context::with_resident(word.loop_id(), |core| core.schedule(word));

@@ -1,0 +1,122 @@
+//! Makes a [`Dump`] of a loop: reads the table of jobs, and sorts tasks below the ones that spawned them.
+//!
+//! It changes nothing, not even what the loop knows of the time, so a program runs the same whether somebody looks or not. It costs a pass
+//! over the table and an allocation or two per task. Who awaits whom is found from the other side: a task knows the wakers of its readers,
+//! and a waker is a number.
+
+use std::collections::BTreeMap;
+
+use crate::dump::{CallbackDump, Dump, TaskDump, TaskKind, TaskState};
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::job::{Job, Slot};
+use crate::engine::waker;
+use crate::engine::word::Word;
+
+/// What the loop holds now. For its own thread, at any time: nothing is borrowed while user code runs.
+pub(crate) fn dump(core: &Core) -> Dump {
+    let now = core.clock.now();
+    let mut repeating = core.survey(|word, slot| match &slot.job {
+        Job::Repeat(repeat) => Some((word.as_u64(), CallbackDump { cause: repeat.cause.to_string(), place: slot.place })),
+        _ => None,
+    });
+    repeating.sort_by(|(word, a), (other, b)| (&a.cause, a.place, word).cmp(&(&b.cause, b.place, other)));
+    let is_once = |_, slot: &Slot| matches!(slot.job, Job::Once(_)).then_some(());
+    Dump {
+        loop_number: core.id.0,
+        now,
+        tasks: tree(tasks(core)),
+        repeating: repeating.into_iter().map(|(_, callback)| callback).collect(),
+        callbacks_len: core.survey(is_once).len(),
+        timers_len: core.timers_len(),
+        next_timer: core.next_deadline().map(|deadline| deadline - now),
+        descriptors_len: core.driver().map_or(0, |driver| driver.len()),
+        ready_len: core.ready.borrow().len(),
+        messages_len: core.inbox.len(),
+    }
+}
+
+/// A task that has yet to find its place in the tree.
+struct Found {
+    word: Word,
+    /// Its place in the order of spawning; the main future has none and comes first.
+    number: Option<u64>,
+    parent: Option<Word>,
+    line: TaskDump,
+}
+
+fn tasks(core: &Core) -> Vec<Found> {
+    let awaits = awaited_by(core);
+    let running = context::current_task();
+    // On a system clock zero is no reading: the machine has been up for longer.
+    let is_reading = core.clock.as_virtual().is_some() || core.latest_reading.get().as_nanos() > 0;
+    let mut found = core.survey(|word, slot| {
+        let (kind, name, number, parent) = match &slot.job {
+            Job::Main => (TaskKind::Main, "main".to_owned(), None, None),
+            Job::Task(task) => (TaskKind::Task, task.name(), Some(task.number()), task.parent()),
+            _ => return None,
+        };
+        let state = match () {
+            () if running == Some(word) => TaskState::Running,
+            () if slot.is_queued => TaskState::Ready,
+            () => TaskState::Waiting,
+        };
+        let waits_for_tasks = matches!(slot.waits_for, "a task" | "a shared result");
+        let line = TaskDump {
+            kind,
+            name,
+            place: slot.place,
+            parent: None,
+            depth: 0,
+            state,
+            waits_for: slot.waits_for,
+            awaits: awaits.get(&word.as_u64()).filter(|_| waits_for_tasks).cloned().unwrap_or_default(),
+            since: is_reading.then_some(slot.since),
+            polls: slot.polls,
+        };
+        Some(Found { word, number, parent, line })
+    });
+    found.sort_by_key(|found| found.number);
+    found
+}
+
+/// The names of the tasks whose results a word waits for.
+fn awaited_by(core: &Core) -> BTreeMap<u64, Vec<String>> {
+    let mut awaited = core.survey(|_, slot| match &slot.job {
+        Job::Task(task) => {
+            let mut readers = Vec::new();
+            task.readers(&mut |waker| readers.extend(waker::try_word_of(waker)));
+            (!readers.is_empty()).then(|| (task.number(), task.name(), readers))
+        }
+        _ => None,
+    });
+    awaited.sort_by_key(|(number, ..)| *number);
+    let mut awaits: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (_, name, readers) in awaited {
+        readers.iter().for_each(|reader| awaits.entry(reader.as_u64()).or_default().push(name.clone()));
+    }
+    awaits
+}
+
+/// Puts each task behind its parent, siblings in order. A list of its own stands for the call stack: trees may be as deep as there are
+/// tasks.
+fn tree(found: Vec<Found>) -> Vec<TaskDump> {
+    let indexes: BTreeMap<u64, usize> = found.iter().enumerate().map(|(index, found)| (found.word.as_u64(), index)).collect();
+    let mut children: Vec<Vec<usize>> = found.iter().map(|_| Vec::new()).collect();
+    let mut open = Vec::new();
+    for (index, found) in found.iter().enumerate() {
+        match found.parent.and_then(|parent| indexes.get(&parent.as_u64())) {
+            Some(parent) => children[*parent].push(index),
+            None => open.push((index, None, 0)),
+        }
+    }
+    open.reverse();
+    let mut lines: Vec<Option<TaskDump>> = found.into_iter().map(|found| Some(found.line)).collect();
+    let mut tree = Vec::with_capacity(lines.len());
+    while let Some((index, parent, depth)) = open.pop() {
+        let Some(line) = lines[index].take() else { continue };
+        open.extend(children[index].iter().rev().map(|child| (*child, Some(tree.len()), depth + 1)));
+        tree.push(TaskDump { parent, depth, ..line });
+    }
+    tree
+}

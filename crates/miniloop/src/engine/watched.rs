@@ -1,0 +1,164 @@
+//! The way of a job while somebody looks: what runs is published, timed and recorded.
+//!
+//! `run_job.rs` and `turn.rs` come here only when a bit of the probes is set. Nothing here may change what the program does: the clock is
+//! read without the loop noticing, no owner of user values is kept longer, and what is said is said as a report or a record. A slow error
+//! handler is logged instead of reported: it would be told of itself without end.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::rc::Rc;
+
+use crate::engine::core::Core;
+use crate::engine::job::Cause;
+use crate::engine::probes::{DEBUG, PULSE, TIMED, TIMELINE, count};
+use crate::engine::timeline::{JobKind, What};
+use crate::engine::word::Word;
+use crate::instant::Instant;
+use crate::report::{Report, ReportKind};
+
+/// A job that is being watched, until this is dropped.
+pub(crate) struct Watched<'a> {
+    core: &'a Core,
+    word: Word,
+    subject: Subject,
+    place: &'static Location<'static>,
+    /// When it began, if anybody asked.
+    began: Option<Instant>,
+    /// When it began in the timeline.
+    slice_began: Option<u64>,
+}
+
+/// Who runs, as far as a name needs it. The task or callback itself must not be kept alive.
+pub(crate) enum Subject {
+    Main,
+    Task { number: u64, name: Option<Rc<str>> },
+    Callback,
+    Repeat(Cause),
+    Report,
+}
+
+impl<'a> Watched<'a> {
+    pub(crate) fn start(core: &'a Core, word: Word, subject: Subject, place: &'static Location<'static>) -> Watched<'a> {
+        let probes = &core.probes;
+        if let Some(pulse) = &*probes.pulse.borrow() {
+            pulse.begin(place, subject.task_number(), probes.counters.polls.get());
+        }
+        let now = (probes.has(TIMED) || probes.has(TIMELINE) || probes.has(DEBUG)).then(|| core.clock.now());
+        if let Some(now) = now {
+            core.with_slot(word, |slot| slot.since = now);
+        }
+        let mut watched = Watched { core, word, subject, place, began: now.filter(|_| probes.has(TIMED)), slice_began: None };
+        if let (Some(timeline), Some(now)) = (&mut *probes.timeline.borrow_mut(), now) {
+            watched.slice_began = Some(timeline.stamp(now));
+            if let Subject::Task { number, name } = &watched.subject {
+                timeline.name(word, name.clone(), *number);
+            }
+        }
+        watched
+    }
+
+    fn report_if_slow(&self, now: Instant) {
+        let Some(began) = self.began else { return };
+        let Some(limit) = self.core.probes.slow_limit().filter(|limit| now - began > *limit) else { return };
+        count(&self.core.probes.counters.slow_jobs);
+        let message = format!("for {:.1?}; the limit is {limit:?}", now - began);
+        let report = Report::new(ReportKind::Slow, self.subject.describe(), self.place, message);
+        match self.subject {
+            Subject::Report => report.log(),
+            _ => self.core.report(report),
+        }
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        let probes = &self.core.probes;
+        if let Some(pulse) = &*probes.pulse.borrow() {
+            pulse.end();
+        }
+        if self.began.is_none() && self.slice_began.is_none() {
+            return;
+        }
+        let now = self.core.clock.now();
+        if let (Some(timeline), Some(began)) = (&mut *probes.timeline.borrow_mut(), self.slice_began) {
+            timeline.slice(What::Job { word: self.word, kind: self.subject.kind(), place: self.place }, began, now);
+        }
+        self.report_if_slow(now);
+    }
+}
+
+impl Subject {
+    /// As reports name it.
+    fn describe(&self) -> String {
+        match self {
+            Subject::Main => "the future given to `run_until_complete`".to_owned(),
+            Subject::Task { name: Some(name), .. } => format!("task `{name}`"),
+            Subject::Task { number, name: None } => format!("task `task-{number}`"),
+            Subject::Callback => "callback".to_owned(),
+            Subject::Repeat(cause) => cause.to_string(),
+            Subject::Report => "error handler".to_owned(),
+        }
+    }
+
+    fn kind(&self) -> JobKind {
+        match self {
+            Subject::Main => JobKind::Main,
+            Subject::Task { .. } => JobKind::Task,
+            Subject::Callback => JobKind::Callback,
+            Subject::Repeat(_) => JobKind::Repeat,
+            Subject::Report => JobKind::Report,
+        }
+    }
+
+    fn task_number(&self) -> Option<u64> {
+        match self {
+            Subject::Task { number, .. } => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// A copy of the cause that keeps nothing alive.
+pub(crate) fn copy_of(cause: &Cause) -> Cause {
+    match cause {
+        Cause::Period { period, next } => Cause::Period { period: *period, next: Cell::new(next.get()) },
+        Cause::Readiness { fd, direction } => Cause::Readiness { fd: *fd, direction: *direction },
+    }
+}
+
+/// Puts a stretch of the turn into the timeline, from now until the guard is dropped.
+pub(crate) fn slice(core: &Core, what: What) -> Option<SliceGuard<'_>> {
+    if !core.probes.has(TIMELINE) {
+        return None;
+    }
+    let began = core.probes.timeline.borrow_mut().as_mut()?.stamp(core.clock.now());
+    Some(SliceGuard { core, what, began })
+}
+
+pub(crate) struct SliceGuard<'a> {
+    core: &'a Core,
+    what: What,
+    began: u64,
+}
+
+impl Drop for SliceGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(timeline) = &mut *self.core.probes.timeline.borrow_mut() {
+            timeline.slice(self.what, self.began, self.core.clock.now());
+        }
+    }
+}
+
+/// A turn ends, and another one begins if the loop goes on. Nothing runs at this moment.
+pub(crate) fn turn(core: &Core, goes_on: bool) {
+    let probes = &core.probes;
+    if !probes.is_watched() {
+        return;
+    }
+    if let Some(timeline) = &mut *probes.timeline.borrow_mut() {
+        timeline.turn(goes_on, core.clock.now());
+    }
+    if probes.has(PULSE) {
+        probes.rest_pulse();
+    }
+}
