@@ -1,5 +1,5 @@
-//! Looking inside a loop: dumps, counters, reports of what is slow or forgotten (C070, C179 to C182). `watching.rs` has the watchdog and the
-//! timeline.
+//! Looking inside a loop: dumps, counters, reports of what is slow or forgotten (C070, C179 to C182). `watching.rs` has the watchdog and
+//! the timeline.
 
 mod support;
 
