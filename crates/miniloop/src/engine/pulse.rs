@@ -52,7 +52,7 @@ impl Pulse {
     /// Nothing runs.
     pub(crate) fn end(&self) {
         let beat = self.beat.load(Ordering::Relaxed);
-        if beat % 2 == 1 {
+        if !beat.is_multiple_of(2) {
             self.beat.store(beat + 1, Ordering::Release);
         }
     }
@@ -64,7 +64,7 @@ impl Pulse {
         let task = self.task.load(Ordering::Relaxed).checked_sub(1);
         let turn = self.turn.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        if beat % 2 == 0 || self.beat.load(Ordering::Relaxed) != beat {
+        if beat.is_multiple_of(2) || self.beat.load(Ordering::Relaxed) != beat {
             return None;
         }
         // SAFETY: only `begin` stores here, addresses of `Location`s that are borrowed for `'static`, which are shared and never written.
@@ -109,7 +109,7 @@ mod tests {
             });
             for number in 0..20_000 {
                 pulse.begin(Location::caller(), Some(number), number);
-                if number % 3 == 0 {
+                if number.is_multiple_of(3) {
                     pulse.end();
                 }
             }
