@@ -52,6 +52,10 @@ pub(crate) const LISTEN_BACKLOG_LEN: i32 = 4_096;
 /// How long a listener rests when the process is out of descriptors or memory.
 pub(crate) const ACCEPT_BACK_OFF: Duration = Duration::from_secs(1);
 
+/// How long a connection to a Unix socket waits before it tries again, while the listener's queue is full: the kernel does not say when
+/// there is room.
+pub(crate) const UNIX_CONNECT_RETRY: Duration = Duration::from_millis(10);
+
 /// How many bytes a [`BufReader`](crate::io::BufReader) asks its stream for at a time, and how many it keeps allocated while it waits for
 /// more with nothing in hand.
 pub(crate) const READ_LEN: usize = 8 * 1_024;

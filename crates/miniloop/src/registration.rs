@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
 
-use crate::driver::{Direction, Kind, SourceId};
+use crate::driver::{Direction, Driver, Kind, SourceId};
 use crate::engine::context::{self, Home};
 use crate::engine::core::Core;
 use crate::handle::cancel_discarded;
@@ -25,7 +25,8 @@ use crate::wait_queue::Key;
 pub(crate) struct Registration {
     core: Rc<Core>,
     home: Home,
-    id: SourceId,
+    /// `None` for what cannot be watched.
+    id: Option<SourceId>,
 }
 
 /// How a caller waits when there is nothing.
@@ -48,7 +49,20 @@ impl Registration {
         home.check(WHAT);
         let (id, discarded) = core.driver()?.register(fd, kind, is_ready)?;
         cancel_discarded(&core, discarded);
-        Ok(Self { core, home, id })
+        Ok(Self { core, home, id: Some(id) })
+    }
+
+    /// The place of what cannot be watched because it never makes anybody wait for an event: a regular file, `/dev/null`. Its every system
+    /// call is made at once.
+    ///
+    /// # Panics
+    /// Outside a loop.
+    #[track_caller]
+    pub(crate) fn always_ready() -> Self {
+        let core = context::current();
+        let home = Home::default();
+        home.check(WHAT);
+        Self { core, home, id: None }
     }
 
     pub(crate) fn core(&self) -> &Rc<Core> {
@@ -68,9 +82,9 @@ impl Registration {
     ) -> Poll<io::Result<R>> {
         self.home.check(WHAT);
         ready!(context::poll_budget(cx));
-        if self.core.driver()?.is_ready(self.id, direction) {
+        if self.is_ready(direction)? {
             match self.try_io(direction, call) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.id.is_some() => {}
                 Ok(value) => {
                     context::spend_operation();
                     return Poll::Ready(Ok(value));
@@ -83,11 +97,22 @@ impl Registration {
             Direction::Write => "a descriptor to become writable",
         });
         let mut waker = cx.waker().clone();
-        self.core.driver().map(|mut driver| match place {
-            Place::Alone => driver.wait_alone(self.id, direction, &mut waker),
-            Place::InLine(key) => driver.wait_in_line(self.id, direction, key, &mut waker),
+        self.with_driver(|driver, id| match place {
+            Place::Alone => driver.wait_alone(id, direction, &mut waker),
+            Place::InLine(key) => driver.wait_in_line(id, direction, key, &mut waker),
         })?;
         Poll::Pending
+    }
+
+    fn is_ready(&self, direction: Direction) -> io::Result<bool> {
+        let driver = self.core.driver()?;
+        Ok(self.id.is_none_or(|id| driver.is_ready(id, direction)))
+    }
+
+    /// Does nothing for what is not watched.
+    fn with_driver<R>(&self, call: impl FnOnce(&mut Driver, SourceId) -> R) -> io::Result<Option<R>> {
+        let mut driver = self.core.driver()?;
+        Ok(self.id.map(|id| call(&mut driver, id)))
     }
 
     /// Makes a system call now. That it would block is remembered.
@@ -96,7 +121,7 @@ impl Registration {
             match call() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.core.driver()?.found_nothing(self.id, direction);
+                    self.with_driver(|driver, id| driver.found_nothing(id, direction))?;
                     return Err(error);
                 }
                 result => return result,
@@ -106,10 +131,8 @@ impl Registration {
 
     /// To be told by a call that moved `len` bytes of `asked`: a short one saves the call that would find nothing.
     pub(crate) fn moved(&self, direction: Direction, len: usize, asked: usize) {
-        if len < asked
-            && let Ok(mut driver) = self.core.driver()
-        {
-            driver.moved(self.id, direction, len, asked);
+        if len < asked {
+            let _ended_with_the_loop = self.with_driver(|driver, id| driver.moved(id, direction, len, asked));
         }
     }
 
@@ -121,7 +144,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let _discarded_unborrowed = self.core.driver().map(|mut driver| driver.deregister(self.id));
+        let _discarded_unborrowed = self.with_driver(Driver::deregister);
     }
 }
 
@@ -145,9 +168,7 @@ impl<'a> Line<'a> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            let registration = self.registration;
-            let _discarded_unborrowed =
-                registration.core.driver().map(|mut driver| driver.leave_line(registration.id, self.direction, key));
+            let _discarded_unborrowed = self.registration.with_driver(|driver, id| driver.leave_line(id, self.direction, key));
         }
     }
 }

@@ -86,7 +86,10 @@ pub fn sock_sendall<'a>(socket: &'a (impl AsFd + ?Sized), bytes: &'a [u8]) -> im
 /// As [`sock_recv`].
 pub fn sock_accept(socket: &(impl AsFd + ?Sized)) -> impl FusedFuture<Output = io::Result<(OwnedFd, Option<SocketAddr>)>> + Unpin + '_ {
     let fd = socket.as_fd();
-    SockFuture::new(fd, Direction::Read, move || system_calls::accept(fd).map(Some))
+    SockFuture::new(fd, Direction::Read, move || {
+        let (socket, address) = system_calls::accept(fd)?;
+        Ok(Some((socket, address.and_then(|address| address.try_into().ok()))))
+    })
 }
 
 /// Connects a socket, which must not block.

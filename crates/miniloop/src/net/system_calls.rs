@@ -6,7 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::ioctl;
-use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 
 use crate::config::LISTEN_BACKLOG_LEN;
 
@@ -41,14 +44,19 @@ pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)
 }
 
-/// The next connection, with its address if it has an IP address.
-pub(crate) fn accept(socket: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
-    let (socket, address) = net::acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
-    Ok((socket, address.and_then(|address| address.try_into().ok())))
+/// The next connection.
+pub(crate) fn accept(socket: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    Ok(net::acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
 }
 
 pub(crate) fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     let (len, _untruncated_len) = net::recv(socket, buffer, RecvFlags::DONTWAIT)?;
+    Ok(len)
+}
+
+/// The same, and leaves the bytes where they are.
+pub(crate) fn peek(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let (len, _untruncated_len) = net::recv(socket, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)?;
     Ok(len)
 }
 
@@ -60,7 +68,7 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(net::send(socket, bytes, SEND_FLAGS)?)
 }
 
-/// Sends what lies in several places, at most [`SLICES_PER_CALL`].
+/// Sends what lies in several places, at most [`SLICES_PER_CALL`](crate::byte_stream::SLICES_PER_CALL).
 pub(crate) fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
 }
@@ -73,8 +81,48 @@ pub(crate) fn unacknowledged_len(socket: impl AsFd) -> io::Result<usize> {
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    Ok(net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
+    socket(family(address), SocketType::STREAM)
+}
+
+/// A socket that takes datagrams at an address.
+pub(super) fn udp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = socket(family(address), SocketType::DGRAM)?;
+    net::bind(&socket, &address)?;
+    Ok(socket)
+}
+
+fn family(address: SocketAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
+}
+
+/// A socket that does not block.
+pub(super) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+    Ok(net::socket_with(family, kind, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
+}
+
+/// Two sockets that are connected to each other.
+pub(super) fn unix_pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(net::socketpair(AddressFamily::UNIX, kind, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
+}
+
+/// A Unix socket that listens.
+pub(super) fn unix_listen(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM)?;
+    net::bind(&socket, address)?;
+    net::listen(&socket, LISTEN_BACKLOG_LEN)?;
+    Ok(socket)
+}
+
+/// Takes a datagram, or looks at it, and says where it comes from.
+pub(super) fn receive_from(socket: impl AsFd, buffer: &mut [u8], is_peek: bool) -> io::Result<(usize, Option<SocketAddrAny>)> {
+    let flags = if is_peek { RecvFlags::DONTWAIT | RecvFlags::PEEK } else { RecvFlags::DONTWAIT };
+    let (len, _untruncated_len, address) = net::recvfrom(socket, buffer, flags)?;
+    Ok((len, address))
+}
+
+/// Sends a datagram.
+pub(super) fn send_to(socket: impl AsFd, bytes: &[u8], address: &impl SocketAddrArg) -> io::Result<usize> {
+    Ok(net::sendto(socket, bytes, SEND_FLAGS, address)?)
 }
 
 /// A peer that has gone is an error of the call, not a signal to the process.
@@ -83,6 +131,3 @@ const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 /// tcp(7). The same number on every 64-bit architecture that this is built for.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64", target_arch = "s390x"))]
 const SIOCOUTQ: ioctl::Opcode = 0x5411;
-
-/// More places than this the kernel refuses with EMSGSIZE (its `UIO_MAXIOV`).
-pub(crate) const SLICES_PER_CALL: usize = 1_024;

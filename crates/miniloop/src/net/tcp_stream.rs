@@ -2,24 +2,23 @@
 //!
 //! Three ways to use it. The traits of `futures-io`, for the stream and for `&` of it, remember one waiting task per direction. The methods
 //! over `&self` let any number wait in line. The `try_*` methods make one system call now, for who writes to many peers and waits for none.
+//! All of them come from `byte_stream_methods.rs`; here is what is TCP's own.
 //!
-//! Next: `tcp_listener.rs`, and `../sock.rs` for sockets that the user made.
+//! Next: `unix_stream.rs`, `split.rs`, and `../sock.rs` for sockets that the user made.
 
-use std::fmt;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use futures_core::FusedFuture;
-use futures_io::{AsyncRead, AsyncWrite};
+use rustix::net::sockopt;
 
-use super::delegate::{delegate_read, delegate_write};
-use super::system_calls::{self, SLICES_PER_CALL};
+use super::socket::Stream;
+use super::system_calls;
+use crate::byte_stream::{ByteStream, WriteCalls};
+use crate::byte_stream_methods::{delegate_write, descriptor_traits, read_methods, write_methods};
 use crate::driver::{Direction, Kind};
-use crate::registration::{Place, Registration};
 
 /// A TCP connection.
 ///
@@ -49,13 +48,7 @@ pub struct TcpStream {
 
 /// Where a stream's bytes go. A simulated network will be the second variant.
 enum Inner {
-    Os(OsStream),
-}
-
-/// A socket of the system. The registration stands first: it is dropped before the descriptor is closed.
-struct OsStream {
-    registration: Registration,
-    socket: std::net::TcpStream,
+    Os(ByteStream<std::net::TcpStream>),
 }
 
 impl TcpStream {
@@ -95,116 +88,32 @@ impl TcpStream {
 
     /// Hands the connection to the standard library. It is still non-blocking.
     pub fn into_std(self) -> std::net::TcpStream {
-        let Inner::Os(OsStream { registration, socket }) = self.inner;
-        drop(registration);
-        socket
+        let Inner::Os(os) = self.inner;
+        os.into_bytes()
     }
 
     /// A connection from a socket that does not block. `is_connected`: it need not be waited for.
     #[track_caller]
     pub(super) fn new(socket: OwnedFd, is_connected: bool) -> io::Result<Self> {
-        let registration = Registration::new(socket.as_fd(), Kind::Tcp, is_connected)?;
-        Ok(Self { inner: Inner::Os(OsStream { registration, socket: socket.into() }) })
+        Ok(Self { inner: Inner::Os(ByteStream::new(socket.into(), Kind::Tcp, is_connected)?) })
     }
 
-    fn os(&self) -> &OsStream {
+    pub(super) fn os(&self) -> &ByteStream<std::net::TcpStream> {
         let Inner::Os(os) = &self.inner;
         os
     }
 
-    /// Reads some bytes, at most as many as `buffer` holds. Zero: the peer has ended its direction, or `buffer` is empty.
-    ///
-    /// Those who read at the same time wait in line; each gets a piece of the stream that the others do not get.
+    /// Reads as [`read`](Self::read) does, and leaves the bytes where they are: to see what a peer wants before it is decided who serves
+    /// it.
     ///
     /// # Errors
-    /// What `recv` says, `ConnectionReset` for instance.
+    /// As [`read`](Self::read).
     ///
     /// # Cancellation
-    /// Nothing is lost: bytes are taken from the connection only in the poll that returns them.
-    pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl FusedFuture<Output = io::Result<usize>> + Unpin + 'a {
+    /// Nothing is lost.
+    pub fn peek<'a>(&'a self, buffer: &'a mut [u8]) -> impl FusedFuture<Output = io::Result<usize>> + Unpin + 'a {
         let os = self.os();
-        os.registration.io(Direction::Read, || os.receive(buffer))
-    }
-
-    /// Writes some bytes, possibly not all, and says how many.
-    ///
-    /// # Errors
-    /// What `send` says: `BrokenPipe` or `ConnectionReset` when the peer has gone. There is no signal.
-    ///
-    /// # Cancellation
-    /// Nothing has been written if the future is dropped before it is done.
-    pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl FusedFuture<Output = io::Result<usize>> + Unpin + 'a {
-        let os = self.os();
-        os.registration.io(Direction::Write, || os.send(bytes))
-    }
-
-    /// Waits until [`try_read`](Self::try_read) is worth trying: there are bytes, the end, or an error. It may be wrong once.
-    pub fn readable(&self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + '_ {
-        self.os().registration.io(Direction::Read, || Ok(()))
-    }
-
-    /// Waits until [`try_write`](Self::try_write) is worth trying: there is room, or an error. It may be wrong once.
-    ///
-    /// ```
-    /// # use miniloop::net::{TcpListener, TcpStream};
-    /// use std::io::ErrorKind::WouldBlock;
-    ///
-    /// async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> std::io::Result<()> {
-    ///     while !bytes.is_empty() {
-    ///         match stream.try_write(bytes) {
-    ///             Ok(len) => bytes = &bytes[len..],
-    ///             Err(error) if error.kind() == WouldBlock => stream.writable().await?,
-    ///             Err(error) => return Err(error),
-    ///         }
-    ///     }
-    ///     Ok(())
-    /// }
-    /// # miniloop::run(async {
-    /// #     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap())?;
-    /// #     let client = TcpStream::connect(listener.local_addr()?).await?;
-    /// #     write_all(&client, b"hello").await
-    /// # })??;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn writable(&self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + '_ {
-        self.os().registration.io(Direction::Write, || Ok(()))
-    }
-
-    /// [`readable`](Self::readable) for hand-written futures. The last caller is woken, and `AsyncRead` counts as one.
-    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.os().registration.poll_io(Direction::Read, Place::Alone, cx, || Ok(()))
-    }
-
-    /// [`writable`](Self::writable) for hand-written futures. The last caller is woken, and `AsyncWrite` counts as one.
-    pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.os().registration.poll_io(Direction::Write, Place::Alone, cx, || Ok(()))
-    }
-
-    /// Reads what is there now, by one system call. Zero: the peer has ended its direction, or `buffer` is empty.
-    ///
-    /// # Errors
-    /// `WouldBlock` if nothing is there; what `recv` says.
-    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let os = self.os();
-        os.registration.try_io(Direction::Read, || os.receive(buffer))
-    }
-
-    /// Writes what there is room for now, by one system call, and says how many bytes.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is no room; what `send` says. There is no signal.
-    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let os = self.os();
-        os.registration.try_io(Direction::Write, || os.send(bytes))
-    }
-
-    /// [`try_write`](Self::try_write) of bytes that lie in several places. Slices beyond the 1,024th wait for the next call.
-    ///
-    /// # Errors
-    /// As [`try_write`](Self::try_write).
-    pub fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let os = self.os();
-        os.registration.try_io(Direction::Write, || os.send_vectored(slices))
+        os.registration.io(Direction::Read, || system_calls::peek(&os.bytes, buffer))
     }
 
     /// Ends one direction, or both, at once. The peer reads to the end; the other direction goes on.
@@ -212,7 +121,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected` when the connection has gone.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.os().socket.shutdown(how)
+        self.os().bytes.shutdown(how)
     }
 
     /// Our address.
@@ -220,7 +129,7 @@ impl TcpStream {
     /// # Errors
     /// What `getsockname` says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.os().socket.local_addr()
+        self.os().bytes.local_addr()
     }
 
     /// The peer's address.
@@ -228,7 +137,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected` when the connection has gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.os().socket.peer_addr()
+        self.os().bytes.peer_addr()
     }
 
     /// How many written bytes the peer's kernel has not acknowledged yet. Closing the connection while there are some, and while the peer
@@ -245,7 +154,7 @@ impl TcpStream {
     /// # Errors
     /// What `setsockopt` says.
     pub fn set_nodelay(&self, is_nodelay: bool) -> io::Result<()> {
-        self.os().socket.set_nodelay(is_nodelay)
+        self.os().bytes.set_nodelay(is_nodelay)
     }
 
     /// What happens to unsent bytes when the stream is dropped. `None`, the default: they are sent. Zero: they are thrown away and the peer
@@ -254,93 +163,47 @@ impl TcpStream {
     /// # Errors
     /// What `setsockopt` says.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        Ok(rustix::net::sockopt::set_socket_linger(&self.os().socket, linger)?)
+        Ok(sockopt::set_socket_linger(self, linger)?)
     }
 }
 
-impl OsStream {
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = system_calls::receive(&self.socket, buffer)?;
-        self.registration.moved(Direction::Read, len, buffer.len());
-        Ok(len)
-    }
+read_methods!(
+    TcpStream,
+    "",
+    "# use miniloop::net::{TcpListener, TcpStream};
+# let listener = TcpListener::bind(\"127.0.0.1:0\".parse().unwrap())?;
+# let writer = TcpStream::connect(listener.local_addr()?).await?;
+# let (reader, _) = listener.accept().await?;"
+);
+write_methods!(
+    TcpStream,
+    "",
+    "# use miniloop::net::{TcpListener, TcpStream};
+# let listener = TcpListener::bind(\"127.0.0.1:0\".parse().unwrap())?;
+# let writer = TcpStream::connect(listener.local_addr()?).await?;"
+);
+delegate_write!([] TcpStream, |stream| stream.os());
+delegate_write!([] & TcpStream, |stream| stream.os());
+descriptor_traits!(TcpStream, |stream| stream.os().bytes);
 
-    fn receive_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let clipped_len = buffers.len().min(SLICES_PER_CALL);
-        let buffers = &mut buffers[..clipped_len];
-        let len = system_calls::receive_vectored(&self.socket, buffers)?;
-        self.registration.moved(Direction::Read, len, buffers.iter().map(|buffer| buffer.len()).sum());
-        Ok(len)
-    }
+impl TryFrom<std::net::TcpStream> for TcpStream {
+    type Error = io::Error;
 
-    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        let len = system_calls::send(&self.socket, bytes)?;
-        self.registration.moved(Direction::Write, len, bytes.len());
-        Ok(len)
-    }
-
-    fn send_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let slices = &slices[..slices.len().min(SLICES_PER_CALL)];
-        let len = system_calls::send_vectored(&self.socket, slices)?;
-        self.registration.moved(Direction::Write, len, slices.iter().map(|slice| slice.len()).sum());
-        Ok(len)
-    }
-}
-
-impl AsyncRead for &TcpStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let os = self.os();
-        os.registration.poll_io(Direction::Read, Place::Alone, cx, || os.receive(buffer))
-    }
-
-    fn poll_read_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, buffers: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
-        let os = self.os();
-        os.registration.poll_io(Direction::Read, Place::Alone, cx, || os.receive_vectored(buffers))
+    /// [`from_std`](Self::from_std), which panics outside a loop.
+    #[track_caller]
+    fn try_from(stream: std::net::TcpStream) -> io::Result<Self> {
+        Self::from_std(stream)
     }
 }
 
-impl AsyncWrite for &TcpStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let os = self.os();
-        os.registration.poll_io(Direction::Write, Place::Alone, cx, || os.send(bytes))
-    }
-
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let os = self.os();
-        os.registration.poll_io(Direction::Write, Place::Alone, cx, || os.send_vectored(slices))
-    }
-
-    /// Does nothing: the kernel has every byte that was written.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    /// Ends our direction; the peer's goes on. That the connection has gone already is no error.
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(match self.shutdown(Shutdown::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            result => result,
-        })
+impl From<TcpStream> for std::net::TcpStream {
+    fn from(stream: TcpStream) -> Self {
+        stream.into_std()
     }
 }
 
-delegate_read!(TcpStream, |stream| stream);
-delegate_write!(TcpStream, |stream| stream);
-
-impl AsRawFd for TcpStream {
-    fn as_raw_fd(&self) -> RawFd {
-        self.os().socket.as_raw_fd()
-    }
-}
-
-impl AsFd for TcpStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.os().socket.as_fd()
-    }
-}
-
-impl fmt::Debug for TcpStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.os().socket.fmt(f)
+impl Stream for TcpStream {
+    fn end(&self) -> io::Result<()> {
+        self.os().bytes.end()
     }
 }
