@@ -2,13 +2,13 @@
 //!
 //! | What | Type |
 //! |---|---|
-//! | a connection over the network: bytes in both directions | [`TcpStream`], from [`TcpListener`] or [`TcpStream::connect`] |
-//! | the same within the machine, with files' permissions and the peer's identity | [`UnixStream`], from [`UnixListener`], [`UnixStream::connect`] or [`UnixStream::pair`] |
+//! | a connection over the network: bytes in both directions | [`TcpStream`], [`TcpListener`] |
+//! | the same within the machine, with files' permissions and the peer's identity | [`UnixStream`], [`UnixListener`] |
 //! | single messages over the network, which may be lost, doubled or overtake each other | [`UdpSocket`] |
 //! | single messages within the machine, which are not | [`UnixDatagram`] |
 //! | bytes in one direction, to a child process for instance | [`io::pipe`](crate::io::pipe) |
 //! | any other descriptor: named pipes, raw sockets, `SOCK_SEQPACKET`, netlink | [`Readiness`](crate::Readiness) |
-//! | a socket that other code made and keeps | [`sock_recv`](crate::sock_recv) and its like, [`add_reader`](crate::LoopHandle::add_reader) |
+//! | a socket that other code made and keeps | [`sock_recv`](crate::sock_recv) and its like |
 //!
 //! Every operation tries its system call first and waits only if that would block. Sockets are watched from the start to the end of their
 //! life by one registration, so a steady exchange costs nothing but its own reads and writes and one wait of the loop.
