@@ -11,15 +11,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, ready};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use futures_core::FusedFuture;
 
+use crate::clock::Clock;
 use crate::engine::context;
 use crate::engine::in_flight;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::word::LoopId;
 use crate::error::LoopError;
 use crate::handle::LoopHandle;
+use crate::instant::Instant;
 use crate::outcome::Outcome;
 use crate::reply::{Receiver, Sender, reply};
 use crate::report::log_error;
@@ -131,7 +134,8 @@ impl fmt::Debug for Remote {
 
 /// A task that another thread has spawned. Await it on any loop or any other executor, or [`join`](RemoteTask::join) it.
 ///
-/// Dropping it cancels the task: its future is dropped on its loop, in a job of its own.
+/// Dropping it cancels the task: its future is dropped on its loop, in a job of its own. [`cancel`](RemoteTask::cancel) does so and still
+/// tells how the task ended. When the loop is closed, the task ends as cancelled.
 ///
 /// # Panics
 /// Polling it panics when it has given its result.
@@ -153,13 +157,63 @@ impl<T> RemoteTask<T> {
     /// # Panics
     /// On a thread that runs a loop, which would stand still: await the task there.
     pub fn join(mut self) -> Result<T, TaskError> {
+        self.block(None).unwrap_or_else(|| unreachable!("it waits for as long as it takes"))
+    }
+
+    /// [`join`](RemoteTask::join) for at most `limit`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let remote = event_loop.handle().remote();
+    /// let thread = std::thread::Builder::new().spawn(move || {
+    ///     let task = remote.spawn(|| miniloop::sleep(Duration::MAX)).unwrap();
+    ///     let result = task.join_timeout(Duration::from_millis(1)).or_else(|task| {
+    ///         task.cancel();
+    ///         task.join_timeout(Duration::from_secs(60))
+    ///     });
+    ///     remote.stop().unwrap();
+    ///     result.unwrap().is_err_and(|error| error.is_cancelled())
+    /// })?;
+    /// event_loop.run_forever()?;
+    /// assert!(thread.join().unwrap());
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The task itself, which goes on: join it again, cancel it, or drop it.
+    ///
+    /// # Panics
+    /// As [`join`](RemoteTask::join).
+    pub fn join_timeout(mut self, limit: Duration) -> Result<Result<T, TaskError>, RemoteTask<T>> {
+        self.block(Some(Clock::SYSTEM.now() + limit)).ok_or(self)
+    }
+
+    /// Asks the task to stop, as [`Task::cancel`](crate::Task::cancel) does on its loop: it ends as cancelled, or with the value that it has
+    /// by then. One that has not begun is dropped without running. Works on any thread; cancelling again does nothing.
+    pub fn cancel(&self) {
+        self.result.ask_stop();
+    }
+
+    /// Whether the task has ended, or its loop has.
+    #[doc(alias = "done")]
+    pub fn is_finished(&self) -> bool {
+        self.result.is_settled()
+    }
+
+    /// `None` when the deadline has come first.
+    fn block(&mut self, deadline: Option<Instant>) -> Option<Result<T, TaskError>> {
         assert!(context::try_current().is_none(), "`join` would block the event loop that runs on this thread: await the task instead");
         let waker = Arc::new(Unpark(thread::current())).into();
         loop {
-            if let Poll::Ready(result) = Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {
-                return result;
+            if let Poll::Ready(result) = Pin::new(&mut *self).poll(&mut Context::from_waker(&waker)) {
+                return Some(result);
             }
-            thread::park();
+            match deadline.map(|deadline| deadline - Clock::SYSTEM.now()) {
+                None => thread::park(),
+                Some(Duration::ZERO) => return None,
+                Some(left) => thread::park_timeout(left),
+            }
         }
     }
 }
@@ -212,11 +266,19 @@ fn spawn_for<F>(
     F: Future<Output: Send> + 'static,
 {
     let core = context::resident(id).expect("a loop that runs a job lives on this thread");
+    if sender.is_stop_asked() {
+        // Refused: nobody waits any more.
+        let _ = sender.send(Err(TaskError::CANCELLED));
+        return;
+    }
     let mut task = spawn_on(&core, async move { make().await }, place);
     let bring_over = poll_fn(move |cx| {
         if sender.poll_gone(cx).is_ready() {
             // Ends this task, which drops the other.
             return Poll::Ready(Ok(()));
+        }
+        if sender.is_stop_asked() {
+            task.cancel();
         }
         let result = ready!(Pin::new(&mut task).poll(cx));
         match sender.send(result) {

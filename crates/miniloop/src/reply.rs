@@ -7,8 +7,8 @@
 //!     +---- either side is dropped ------------+
 //! ```
 //!
-//! Each side learns when the other has gone: the receiver instead of waiting for ever, the sender so that it can stop working. Both sides
-//! are awaited with any waker; no user code, destructors included, runs under the lock. A step costs that lock and, if somebody waits, a
+//! Each side learns when the other has gone: the receiver instead of waiting for ever, the sender so that it can stop working. A receiver
+//! may also ask the sender to stop and go on waiting for what comes of that. Both sides are awaited with any waker; no user code, destructors included, runs under the lock. A step costs that lock and, if somebody waits, a
 //! wake.
 
 use std::mem;
@@ -18,7 +18,7 @@ use crate::primitives::{Arc, Mutex, lock};
 
 /// A sender and the receiver of what it sends.
 pub(crate) fn reply<T>() -> (Sender<T>, Receiver<T>) {
-    let state = Arc::new(Mutex::new(State::Waiting { receiver: None, sender: None }));
+    let state = Arc::new(Mutex::new(State::Waiting { receiver: None, sender: None, is_stop_asked: false }));
     (Sender(state.clone()), Receiver(state))
 }
 
@@ -33,6 +33,8 @@ enum State<T> {
     Waiting {
         receiver: Option<Waker>,
         sender: Option<Waker>,
+        /// The receiver would rather have it over.
+        is_stop_asked: bool,
     },
     Sent(T),
     Over,
@@ -50,6 +52,11 @@ impl<T> Sender<T> {
         drop(state);
         waiting.wake_receiver();
         Ok(())
+    }
+
+    /// Whether the receiver has asked to stop. Whoever waits in [`poll_gone`](Sender::poll_gone) is woken when it does.
+    pub(crate) fn is_stop_asked(&self) -> bool {
+        matches!(*lock(&self.0), State::Waiting { is_stop_asked: true, .. })
     }
 
     /// Ready once the receiver has gone.
@@ -94,12 +101,27 @@ impl<T> Receiver<T> {
         }
     }
 
+    /// Asks the sender to stop. Whatever comes of that is still received.
+    pub(crate) fn ask_stop(&self) {
+        let mut state = lock(&self.0);
+        let State::Waiting { sender, is_stop_asked, .. } = &mut *state else { return };
+        *is_stop_asked = true;
+        let waiting = sender.take();
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether there is nothing to wait for.
+    pub(crate) fn is_settled(&self) -> bool {
+        !matches!(*lock(&self.0), State::Waiting { .. })
+    }
+
     /// The value, if it is there. Otherwise tells the sender that nobody waits.
     pub(crate) fn close(&self) -> Option<T> {
         let ended = mem::replace(&mut *lock(&self.0), State::Over);
         match ended {
             State::Sent(value) => return Some(value),
-            State::Waiting { sender, receiver } => {
+            State::Waiting { sender, receiver, .. } => {
                 drop(receiver);
                 sender.into_iter().for_each(Waker::wake);
             }
@@ -117,7 +139,7 @@ impl<T> Drop for Receiver<T> {
 
 impl<T> State<T> {
     fn wake_receiver(self) {
-        if let State::Waiting { receiver, sender } = self {
+        if let State::Waiting { receiver, sender, .. } = self {
             drop(sender);
             receiver.into_iter().for_each(Waker::wake);
         }

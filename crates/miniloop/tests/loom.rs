@@ -242,6 +242,21 @@ fn a_sender_learns_that_its_receiver_has_gone() {
     });
 }
 
+#[test]
+fn a_sender_that_is_asked_to_stop_learns_it_and_what_it_sends_then_is_received_c060() {
+    check(|| {
+        let (sender, receiver) = reply();
+        let thread = thread::spawn(move || {
+            let is_over = |poll: Poll<()>| if sender.is_stop_asked() { Poll::Ready(()) } else { poll };
+            block_on(|cx| is_over(sender.poll_gone(cx)));
+            assert_eq!(sender.send(7), Ok(()));
+        });
+        receiver.ask_stop();
+        assert_eq!(receive(&receiver), Some(7));
+        thread.join().unwrap();
+    });
+}
+
 /// The life of a worker's thread, as `worker.rs` has it: the jobs that it has run.
 fn work(jobs: &Jobs<Vec<usize>>) -> Vec<usize> {
     let mut done = Vec::new();

@@ -90,7 +90,7 @@ fn a_failed_call_is_reported_with_the_line_that_sent_it() {
 }
 
 #[test]
-fn a_remote_task_ends_with_its_value_or_its_panic() {
+fn a_remote_task_ends_with_its_value_or_its_panic_c075() {
     let (remote, thread) = elsewhere();
     let value = remote.spawn(|| async {
         let local = Rc::new(41);
@@ -106,7 +106,7 @@ fn a_remote_task_ends_with_its_value_or_its_panic() {
 }
 
 #[test]
-fn a_remote_task_is_cancelled_when_its_handle_is_dropped() {
+fn a_remote_task_is_cancelled_when_its_handle_is_dropped_c060() {
     let (remote, thread) = elsewhere();
     let (sender, seen) = mpsc::channel::<()>();
     let task = remote.spawn(move || async move {
@@ -121,7 +121,7 @@ fn a_remote_task_is_cancelled_when_its_handle_is_dropped() {
 }
 
 #[test]
-fn a_remote_task_ends_as_cancelled_when_its_loop_closes() {
+fn a_remote_task_ends_as_cancelled_when_its_loop_closes_c075() {
     let mut event_loop = EventLoop::new().unwrap();
     let remote = event_loop.handle().remote();
     let started = remote.spawn(std::future::pending::<()>).unwrap();
@@ -165,4 +165,64 @@ fn a_virtual_clock_does_not_wait_for_a_remote_task_of_its_own_loop() {
     let hour = Duration::from_secs(3_600);
     event_loop.run_until_complete(remote.spawn(move || sleep(hour)).unwrap()).unwrap().unwrap();
     assert_eq!(u128::from(clock.now().as_nanos()), hour.as_nanos());
+}
+
+#[test]
+fn cancelling_a_remote_task_cancels_the_task_and_tells_how_it_ended_c060_c075() {
+    let (remote, thread) = elsewhere();
+    let (sender, seen) = mpsc::channel::<()>();
+    let task = remote.spawn(move || async move {
+        sender.send(()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    let task = task.unwrap();
+    seen.recv().unwrap();
+    task.cancel();
+    task.cancel();
+    assert!(seen.recv().is_err(), "the future, which owns the sender, has been dropped");
+    assert!(task.join().unwrap_err().is_cancelled());
+    remote.stop().unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_task_that_is_cancelled_on_its_loop_ends_as_cancelled_for_the_other_thread_c060() {
+    let mut event_loop = EventLoop::new().unwrap();
+    let task = event_loop.handle().remote().spawn(std::future::pending::<()>).unwrap();
+    event_loop.run_ready().unwrap();
+    event_loop.shutdown(Duration::from_secs(60)).unwrap();
+    assert!(on_a_thread(|| task.join()).unwrap_err().is_cancelled());
+}
+
+#[test]
+fn a_remote_task_that_is_cancelled_before_it_begins_does_not_run() {
+    let mut event_loop = EventLoop::new().unwrap();
+    let remote = event_loop.handle().remote();
+    let owned = Arc::new(());
+    let never = owned.clone();
+    let task = remote.spawn(move || async move { unreachable!("{never:?}") }).unwrap();
+    task.cancel();
+    assert!(!task.is_finished());
+    event_loop.run_ready().unwrap();
+    assert!(task.is_finished());
+    assert_eq!(Arc::strong_count(&owned), 1);
+    let result: Result<(), TaskError> = on_a_thread(|| task.join());
+    assert!(result.unwrap_err().is_cancelled());
+}
+
+#[test]
+fn a_join_whose_time_is_up_gives_the_task_back_c075() {
+    let (remote, thread) = elsewhere();
+    let (sender, receiver) = mpsc::channel();
+    let task = remote.spawn(move || async move {
+        while receiver.try_recv().is_err() {
+            yield_now().await;
+        }
+        42
+    });
+    let task = task.unwrap().join_timeout(Duration::ZERO).unwrap_err();
+    sender.send(()).unwrap();
+    assert_eq!(task.join_timeout(Duration::MAX).unwrap().unwrap(), 42);
+    remote.stop().unwrap();
+    thread.join().unwrap();
 }
