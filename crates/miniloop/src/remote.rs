@@ -189,8 +189,8 @@ impl<T> RemoteTask<T> {
         self.block(Some(Clock::SYSTEM.now() + limit)).ok_or(self)
     }
 
-    /// Asks the task to stop, as [`Task::cancel`](crate::Task::cancel) does on its loop: it ends as cancelled, or with the value that it has
-    /// by then. One that has not begun is dropped without running. Works on any thread; cancelling again does nothing.
+    /// Asks the task to stop, as [`Task::cancel`](crate::Task::cancel) does on its loop: it ends as cancelled, or with the value that it
+    /// has by then. One that has not begun is dropped without running. Works on any thread; cancelling again does nothing.
     pub fn cancel(&self) {
         self.result.ask_stop();
     }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each side learns when the other has gone: the receiver instead of waiting for ever, the sender so that it can stop working. A receiver
-//! may also ask the sender to stop and go on waiting for what comes of that. Both sides are awaited with any waker; no user code, destructors included, runs under the lock. A step costs that lock and, if somebody waits, a
-//! wake.
+//! may also ask the sender to stop, and go on waiting for what comes of that. Both sides are awaited with any waker; no user code,
+//! destructors included, runs under the lock. A step costs that lock and, if somebody waits, a wake.
 
 use std::mem;
 use std::task::{Context, Poll, Waker};
