@@ -10,6 +10,10 @@ pub(crate) const JOBS_PER_POLL: usize = 64;
 /// task, and with it the loop, busy for ever.
 pub(crate) const OPS_PER_POLL: u32 = 64;
 
+/// How many members of a task group are polled in one poll of the group; the rest has to wait for the next round, behind what is ready
+/// meanwhile.
+pub(crate) const MEMBERS_PER_POLL: usize = 32;
+
 /// How long who is cancelled may clean up, and how long [`run`](crate::run) waits at the end for cancelled tasks.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 

@@ -39,7 +39,7 @@ pub enum Failure {
 
 /// The type of an expression that never ends. Its name `!` is not stable where a type is wanted, but the output of `fn() -> !` is that
 /// type.
-type Never = <fn() -> ! as sealed::HasOutput>::Output;
+pub(crate) type Never = <fn() -> ! as sealed::HasOutput>::Output;
 
 impl Outcome for () {
     fn into_flow(self) -> Flow {

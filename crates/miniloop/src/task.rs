@@ -277,7 +277,7 @@ impl<T> fmt::Debug for Task<T> {
 
 /// The identity of a task. It is never given to another task of the same loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskId(Word);
+pub struct TaskId(pub(crate) Word);
 
 /// The task that is being polled on this thread; none inside a plain callback.
 pub fn current_task() -> Option<TaskId> {

@@ -1,21 +1,24 @@
-//! Why a task ended without a value.
+//! Why a task, or a member of a task group, ended without a value.
 
 use std::any::Any;
 use std::fmt;
 
 use crate::panic_payload::PanicPayload;
 
-/// Why a task has no value.
+/// Why a task, or a member of a [task group](crate::task_group), has no value.
 #[doc(alias = "CancelledError")]
 pub struct TaskError(Ended);
 
 enum Ended {
     Cancelled,
     Panicked(Box<PanicPayload>),
+    /// A member of a group failed, and its group has the failure.
+    Failed,
 }
 
 impl TaskError {
     pub(crate) const CANCELLED: TaskError = TaskError(Ended::Cancelled);
+    pub(crate) const FAILED: TaskError = TaskError(Ended::Failed);
 
     pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> TaskError {
         TaskError(Ended::Panicked(Box::new(PanicPayload::new(payload))))
@@ -26,16 +29,21 @@ impl TaskError {
         matches!(self.0, Ended::Cancelled)
     }
 
-    /// It panicked.
+    /// It panicked, and [`into_panic`](TaskError::into_panic) has what with.
     pub fn is_panic(&self) -> bool {
-        !self.is_cancelled()
+        matches!(self.0, Ended::Panicked(_))
+    }
+
+    /// It was a member of a task group and returned an error or panicked. The group has the failure: a failure has one owner.
+    pub fn is_failure(&self) -> bool {
+        matches!(self.0, Ended::Failed)
     }
 
     /// What it panicked with, to be examined or [resumed](std::panic::resume_unwind).
     pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
         match self.0 {
             Ended::Panicked(payload) => payload.take(),
-            Ended::Cancelled => None,
+            Ended::Cancelled | Ended::Failed => None,
         }
     }
 }
@@ -45,6 +53,7 @@ impl fmt::Display for TaskError {
         match &self.0 {
             Ended::Cancelled => f.write_str("the task was cancelled"),
             Ended::Panicked(payload) => write!(f, "the task panicked: {}", payload.message()),
+            Ended::Failed => f.write_str("the member failed, and its task group has the failure"),
         }
     }
 }
@@ -54,6 +63,7 @@ impl fmt::Debug for TaskError {
         match &self.0 {
             Ended::Cancelled => f.write_str("Cancelled"),
             Ended::Panicked(payload) => f.debug_tuple("Panicked").field(payload).finish(),
+            Ended::Failed => f.write_str("Failed"),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::config::{GRACE, OPS_PER_POLL, PARENTS_PER_REPORT};
 use crate::driver::Driver;
 use crate::engine::alarm::{AT_ONCE, Alarm};
 use crate::engine::inbox::{Inbox, Message};
-use crate::engine::job::{Job, Slot};
+use crate::engine::job::{Job, RunTask, Slot};
 use crate::engine::locals::{self, InLocals, Locals};
 use crate::engine::pool::Pool;
 use crate::engine::probes::Probes;
@@ -167,28 +167,36 @@ impl Core {
 
     /// Wakes a job: it stands in the ready queue from now on, once. A word that has gone stale does nothing.
     pub(crate) fn schedule(&self, word: Word) {
-        self.queue(word, true);
+        if let Some(waker) = self.make_ready(word, true) {
+            self.wake_safely(waker);
+        }
     }
 
     /// Queues a job that is to begin, or to hear that it was asked to stop. That is no wake (C12).
     pub(crate) fn enqueue(&self, word: Word) {
-        self.queue(word, false);
+        if let Some(waker) = self.make_ready(word, false) {
+            self.wake_safely(waker);
+        }
     }
 
-    fn queue(&self, word: Word, is_wake: bool) {
+    /// Does the same and calls nobody: a member of a group is ready in its group's list, and whoever is to poll the group is returned.
+    #[must_use = "a group that is not woken hangs"]
+    pub(crate) fn make_ready(&self, word: Word, is_wake: bool) -> Option<Waker> {
         let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(word.key()) else { return };
+        let slot = slots.get_mut(word.key())?;
         slot.is_woken |= is_wake;
-        if (!slot.is_queued || is_broken(Mutant::WakesAddUp)) && !matches!(slot.job, Job::Deadline(_)) {
-            slot.is_queued = true;
-            if is_broken(Mutant::WakesJumpTheQueue) && matches!(slot.job, Job::Task(_)) {
-                self.ready.borrow_mut().push_front(word);
-            } else {
-                self.ready.borrow_mut().push_back(word);
-            }
-            self.probes.note_wake(word, &self.clock);
-            self.announce(AT_ONCE);
+        if (slot.is_queued && !is_broken(Mutant::WakesAddUp)) || matches!(slot.job, Job::Deadline(_)) {
+            return None;
         }
+        slot.is_queued = true;
+        self.probes.note_wake(word, &self.clock);
+        match &slot.job {
+            Job::Member(seat) => return seat.list.push(word),
+            Job::Task(_) if is_broken(Mutant::WakesJumpTheQueue) => self.ready.borrow_mut().push_front(word),
+            _ => self.ready.borrow_mut().push_back(word),
+        }
+        self.announce(AT_ONCE);
+        None
     }
 
     /// Asks the running `run_*` to return, or the next one.
@@ -352,13 +360,32 @@ impl Core {
         }
     }
 
-    /// The names of the tasks above this one that are still alive, nearest first, as many as a report has room for.
+    /// The tasks and the members of groups above this one that are still alive, nearest first, as many as a report has room for.
     pub(crate) fn parents_of(&self, word: Word) -> Vec<String> {
-        let task_of =
-            |word: Word| self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None }).flatten();
-        let parent_of = |word: Word| task_of(word).and_then(|task| task.parent());
-        let ancestors = std::iter::successors(parent_of(word), |word| parent_of(*word)).take(PARENTS_PER_REPORT);
-        ancestors.filter_map(|word| task_of(word).map(|task| format!("task `{}`", task.name()))).collect()
+        self.lineage(self.parent_of(word))
+    }
+
+    /// The same with `nearest` as the nearest of them.
+    pub(crate) fn lineage(&self, nearest: Option<Word>) -> Vec<String> {
+        let name_of = |word| self.task_at(word).map(|task| format!("task `{}`", task.name())).or_else(|| self.member_named(word));
+        std::iter::successors(nearest, |word| self.parent_of(*word)).take(PARENTS_PER_REPORT).filter_map(name_of).collect()
+    }
+
+    /// Who spawned a task, or polls a member of a group.
+    fn parent_of(&self, word: Word) -> Option<Word> {
+        match self.task_at(word) {
+            Some(task) => task.parent(),
+            None => self.with_slot(word, |slot| if let Job::Member(seat) = &slot.job { seat.list.poller() } else { None })?,
+        }
+    }
+
+    fn task_at(&self, word: Word) -> Option<Rc<dyn RunTask>> {
+        self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None })?
+    }
+
+    /// What a member of a group is called, while it lives.
+    pub(crate) fn member_named(&self, word: Word) -> Option<String> {
+        self.with_slot(word, |slot| if let Job::Member(seat) = &slot.job { Some(seat.describe(word)) } else { None }).flatten()
     }
 
     /// Whether new work may come in: yes while open, no while closing.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::driver::Direction;
 use crate::engine::locals::Locals;
+use crate::engine::member_list::Seat;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 use crate::outcome::Flow;
@@ -56,6 +57,8 @@ pub(crate) enum Job {
     /// The future given to `run_until_complete`, which keeps it in its own frame.
     Main,
     Task(Rc<dyn RunTask>),
+    /// A member of a task group, which polls it itself. It never stands in the loop's queue, only in its group's list.
+    Member(Seat),
     Once(Box<dyn FnOnce() -> Flow>),
     Repeat(Rc<Repeat>),
     /// Somebody who waits for a deadline. It never runs; when it is due its waker is woken.

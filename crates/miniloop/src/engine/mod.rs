@@ -10,6 +10,7 @@ pub(crate) mod locals;
 pub(crate) mod pulse;
 pub(crate) mod timeline;
 pub(crate) mod probes;
+pub(crate) mod member_list;
 pub(crate) mod job;
 pub(crate) mod pool_jobs;
 pub(crate) mod pool;

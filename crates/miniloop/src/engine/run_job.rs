@@ -69,7 +69,7 @@ fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Lo
             Job::Main => Some(Turn::Main),
             Job::Task(task) => Some(Turn::Task(task.clone())),
             Job::Repeat(repeat) => Some(Turn::Repeat(repeat.clone())),
-            Job::Once(_) | Job::Report | Job::Deadline(_) => None,
+            Job::Once(_) | Job::Report | Job::Deadline(_) | Job::Member(_) => None,
         };
         turn.map(|turn| (turn, slot.place, slot.locals.clone()))
     })?;

@@ -32,9 +32,10 @@ pub(crate) fn try_word_of(waker: &Waker) -> Option<Word> {
 
 /// Makes a job of any loop ready, from any thread.
 pub(crate) fn wake(word: Word) {
-    let is_here = context::with_resident(word.loop_id(), |core| core.schedule(word));
-    if is_here.is_none() {
-        registry::send_wake(word);
+    match context::with_resident(word.loop_id(), |core| core.make_ready(word, true)) {
+        None => registry::send_wake(word),
+        // The job is a member of a group, and this is who polls that: another executor's perhaps.
+        Some(poller) => poller.into_iter().for_each(Waker::wake),
     }
 }
 

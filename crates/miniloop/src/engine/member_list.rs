@@ -1,0 +1,102 @@
+//! A task group as the loop sees it: who of it is ready, and who is to be told.
+//!
+//! The members of a group are polled by the group's own future, since they borrow from its surroundings. The loop must not reach them. Each
+//! has a slot, so that it has a word and a waker like everybody, and the slot leads to this list, which holds words and names and no
+//! future. So a group that is forgotten leaves nothing behind that could be polled or dropped.
+//!
+//! ```text
+//! wake of a member ---> its slot ---> its word joins the ready list ---> whoever polled the group last is woken, once
+//! poll of the group: takes as many words as stood in the list, and polls their members
+//! ```
+//!
+//! Next: `core.rs`, whose `schedule` leads here, and `group/run.rs`, which polls.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::task::Waker;
+
+use crate::engine::word::Word;
+
+#[derive(Default)]
+pub(crate) struct MemberList {
+    ready: RefCell<VecDeque<Word>>,
+    /// With what the group was polled last. It is taken to be woken: until the group is polled again, everybody else is only listed.
+    waker: Cell<Option<Waker>>,
+    /// The job in which the group was polled last.
+    poller: Cell<Option<Word>>,
+    /// The names of those that were given one, by their words.
+    names: RefCell<BTreeMap<u64, Rc<str>>>,
+}
+
+impl MemberList {
+    /// Lists a member that is ready. What is returned has to be woken, with nothing borrowed: it may be foreign code.
+    #[must_use = "a group that is not woken hangs"]
+    pub(crate) fn push(&self, word: Word) -> Option<Waker> {
+        self.ready.borrow_mut().push_back(word);
+        self.take_waker()
+    }
+
+    /// Whoever polled the group last, unless it has been woken since.
+    pub(crate) fn take_waker(&self) -> Option<Waker> {
+        self.waker.take()
+    }
+
+    pub(crate) fn pop(&self) -> Option<Word> {
+        self.ready.borrow_mut().pop_front()
+    }
+
+    pub(crate) fn ready_len(&self) -> usize {
+        self.ready.borrow().len()
+    }
+
+    /// The group is polled by the job `poller`, with `waker`.
+    pub(crate) fn set_poller(&self, poller: Option<Word>, waker: &Waker) {
+        self.poller.set(poller);
+        let present = self.waker.take().filter(|present| present.will_wake(waker));
+        self.waker.set(Some(present.unwrap_or_else(|| waker.clone())));
+    }
+
+    pub(crate) fn poller(&self) -> Option<Word> {
+        self.poller.get()
+    }
+
+    pub(crate) fn set_name(&self, word: Word, name: Rc<str>) {
+        self.names.borrow_mut().insert(word.as_u64(), name);
+    }
+
+    /// Forgets the name of a member that has gone.
+    pub(crate) fn remove_name(&self, word: Word) {
+        self.names.borrow_mut().remove(&word.as_u64());
+    }
+}
+
+/// What the slot of a member holds.
+pub(crate) struct Seat {
+    pub(crate) list: Rc<MemberList>,
+    /// Where the group keeps the member; [`Seat::BODY`] for its body.
+    pub(crate) index: u32,
+    /// How many members the group had before it, for its name.
+    pub(crate) number: u32,
+}
+
+impl Seat {
+    pub(crate) const BODY: u32 = u32::MAX;
+
+    /// What the member is called in reports and dumps: ``member `reader` ``, or `body of a task group`.
+    pub(crate) fn describe(&self, word: Word) -> String {
+        if self.index == Seat::BODY {
+            return "body of a task group".to_owned();
+        }
+        let name = self.list.names.borrow().get(&word.as_u64()).cloned();
+        describe_member(name.as_deref(), self.number)
+    }
+}
+
+/// A member by the name that it was given, or by its number in its group.
+pub(crate) fn describe_member(name: Option<&str>, number: u32) -> String {
+    match name {
+        Some(name) => format!("member `{name}`"),
+        None => format!("member `member-{number}`"),
+    }
+}
