@@ -144,19 +144,19 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     }
 
     /// The lines as a stream: [`read_line`](Self::read_line) again and again. It goes on after a line that was refused, and ends with the
-    /// stream and after an error of it.
+    /// stream and after an error of it. [`Lines::into_reader`] gives the reader back.
     ///
     /// ```
     /// use futures_util::TryStreamExt;
     /// use miniloop::io::BufReader;
     ///
     /// # miniloop::run(async {
-    /// let mut reader = BufReader::new(&b"one\ntwo"[..]);
+    /// let reader = BufReader::new(&b"one\ntwo"[..]);
     /// assert_eq!(reader.lines().try_collect::<Vec<_>>().await?, ["one", "two"]);
     /// # Ok::<(), miniloop::io::ReadError>(())
     /// # }).unwrap().unwrap();
     /// ```
-    pub fn lines(&mut self) -> Lines<'_, R> {
+    pub fn lines(self) -> Lines<R> {
         Lines { reader: self, searched_len: 0, is_done: false }
     }
 
@@ -315,7 +315,12 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
                 self.is_inside_refused_line = false;
                 *searched_len = 0;
                 let rest = self.buffer.take(usize::MAX);
-                return Poll::Ready(if rest.is_empty() { Ok(None) } else { text(rest).map(Some) });
+                return Poll::Ready(match rest.len() {
+                    0 => Ok(None),
+                    // A `\r` that turns out to be the last byte of the line, and not half of its end.
+                    len if len > self.limit => Err(ReadError::TooLong { seen: len, limit: self.limit }),
+                    _ => text(rest).map(Some),
+                });
             }
         }
     }
@@ -419,13 +424,20 @@ impl<R, T, F: FnMut(&mut BufReader<R>, &mut Context<'_>) -> Poll<T>> FusedFuture
 /// The lines of a reader, from [`BufReader::lines`].
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
-pub struct Lines<'a, R> {
-    reader: &'a mut BufReader<R>,
+pub struct Lines<R> {
+    reader: BufReader<R>,
     searched_len: usize,
     is_done: bool,
 }
 
-impl<R: AsyncRead + Unpin> Stream for Lines<'_, R> {
+impl<R> Lines<R> {
+    /// The reader, with all that has not been returned as a line.
+    pub fn into_reader(self) -> BufReader<R> {
+        self.reader
+    }
+}
+
+impl<R: AsyncRead + Unpin> Stream for Lines<R> {
     type Item = Result<String, ReadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -443,7 +455,7 @@ impl<R: AsyncRead + Unpin> Stream for Lines<'_, R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> FusedStream for Lines<'_, R> {
+impl<R: AsyncRead + Unpin> FusedStream for Lines<R> {
     fn is_terminated(&self) -> bool {
         self.is_done
     }

@@ -74,6 +74,20 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn an_empty_buffer_gives_back_what_it_needed_for_once() {
+        let mut buffer = ReadBuffer::default();
+        buffer.room(100);
+        buffer.filled(1);
+        buffer.shrink_to(50);
+        assert_eq!(buffer.take(9), [0], "not while something is in it");
+        buffer.shrink_to(50);
+        assert_eq!(buffer.bytes.capacity(), 0);
+        buffer.room(50);
+        buffer.shrink_to(50);
+        assert_eq!(buffer.bytes.capacity(), 50, "what it needs again and again stays");
+    }
+
     proptest! {
         #[test]
         fn bytes_come_out_as_they_went_in(steps in prop::collection::vec((0..50_usize, 0..50_usize, 0..60_usize), 0..200)) {

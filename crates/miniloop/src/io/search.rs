@@ -13,7 +13,7 @@ pub(super) fn find_byte(byte: u8, bytes: &[u8]) -> Option<usize> {
 /// The separator that ends first, among those that begin at `from` or later. So it does not depend on the pieces in which bytes came.
 pub(super) fn find_first<S: AsRef<[u8]>>(separators: &[S], bytes: &[u8], from: usize) -> Option<Range<usize>> {
     let found = separators.iter().filter_map(|separator| find(separator.as_ref(), bytes, from));
-    found.min_by_key(|range| range.end)
+    found.min_by_key(|range| (range.end, range.start))
 }
 
 fn find(separator: &[u8], bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
