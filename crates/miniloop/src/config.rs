@@ -17,8 +17,8 @@ pub(crate) const MEMBERS_PER_POLL: usize = 32;
 /// How long who is cancelled may clean up, and how long [`run`](crate::run) waits at the end for cancelled tasks.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// How many turns a shutdown takes at most. Each ends all the tasks that it finds, so only destructors that spawn need more than a few, and
-/// on a virtual clock, which stands still meanwhile, nothing else would end those.
+/// So many turns of a shutdown may bring new tasks: only clean-up and destructors that spawn without end need more than a few, and on a
+/// virtual clock nothing else would end those.
 pub(crate) const SHUTDOWN_TURNS: usize = 1_000;
 
 /// How many parents a report names. With all of them, the reports of deeply nested tasks would cost the square of the depth.

@@ -19,10 +19,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::{GRACE, JOBS_PER_POLL, SHUTDOWN_TURNS};
+use crate::config::{GRACE, JOBS_PER_POLL};
 use crate::doorbell::Doorbell;
 use crate::driver::{Driver, DriverKind};
 use crate::engine::alarm::{AT_ONCE, Alarm};
+use crate::engine::cancel::Level;
 use crate::engine::close;
 use crate::engine::context;
 use crate::engine::core::Core;
@@ -31,6 +32,8 @@ use crate::engine::job::Job;
 use crate::engine::locals::{self, Locals};
 use crate::engine::pool::{Pool, PoolSettings};
 use crate::engine::registry;
+use crate::engine::run_job::skip_unreachable;
+use crate::engine::shutdown;
 use crate::engine::turn::{self, Running, Wait};
 use crate::engine::word::Word;
 use crate::error::LoopError;
@@ -233,13 +236,19 @@ impl EventLoop {
         let running = Running::start(&self.core)?;
         let main = MainSlot::insert(&self.core, locals, Location::caller());
         let value = RefCell::new(None);
+        let level = Level::new();
         {
             let mut future = pin!(future);
             let mut poll = |waker: &Waker| {
-                if value.borrow().is_none()
-                    && let Poll::Ready(ready) = future.as_mut().poll(&mut Context::from_waker(waker))
-                {
-                    *value.borrow_mut() = Some(ready);
+                if value.borrow().is_some() {
+                    return;
+                }
+                let inside = level.enter_job(&self.core, waker);
+                let polled = future.as_mut().poll(&mut Context::from_waker(waker));
+                drop(inside);
+                match polled {
+                    Poll::Ready(ready) => *value.borrow_mut() = Some(ready),
+                    Poll::Pending => skip_unreachable(&self.core, main.word, &level),
                 }
             };
             turn::run(&self.core, &mut poll, || value.borrow().is_some())?;
@@ -315,29 +324,19 @@ impl EventLoop {
         }
     }
 
-    /// Cancels all tasks, newest first, and turns the loop until they have ended, for at most `grace` and
-    /// 1,000 turns. Tasks that are spawned meanwhile are cancelled too. Callbacks and timers stay.
+    /// Cancels all tasks, newest first, and turns the loop until they have ended: it waits for their clean-up, for at most `grace`. What
+    /// has not ended by then is aborted and reported ([`ReportKind::GraceExceeded`](crate::ReportKind::GraceExceeded)). Tasks that are
+    /// spawned meanwhile are cancelled too. Callbacks and timers stay, and a stop request is taken back.
+    ///
+    /// A virtual clock jumps to the end of the grace like to any deadline; one that is moved by hand stands still, so there only what needs
+    /// no time is waited for.
     ///
     /// # Errors
     /// As [`run_forever`](EventLoop::run_forever).
     pub fn shutdown(&mut self, grace: Duration) -> Result<(), LoopError> {
         let core = &self.core;
         let _running = Running::start(core)?;
-        let deadline = core.now() + grace;
-        for _ in 0..SHUTDOWN_TURNS {
-            if core.tasks_alive.get() == 0 {
-                break;
-            }
-            for (word, task) in close::newest_first(core) {
-                task.request_cancel();
-                core.schedule(word);
-            }
-            turn::turn(core, Wait::No)?;
-            if core.now() > deadline {
-                break;
-            }
-        }
-        Ok(())
+        shutdown::shutdown(core, grace)
     }
 
     /// Closes the loop: messages from other threads are refused, tasks are dropped, newest spawned first, then callbacks and timers; what
@@ -377,7 +376,13 @@ impl Drop for EventLoop {
 
 impl fmt::Debug for EventLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventLoop").field("loop", &self.core.id.0).field("phase", &self.core.phase.get()).finish_non_exhaustive()
+        // The last says how many levels and catch points have a place in the tree of cancel requests.
+        let cancel_nodes = self.core.cancels.try_borrow().map_or(0, |tree| tree.len());
+        f.debug_struct("EventLoop")
+            .field("loop", &self.core.id.0)
+            .field("phase", &self.core.phase.get())
+            .field("cancel_nodes", &cancel_nodes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -412,8 +417,8 @@ impl Drop for MainSlot<'_> {
     }
 }
 
-/// Runs `main` on a new loop: asyncio's `run`. When it is done, the tasks that are left are cancelled and get 5 s to end; then the loop is
-/// closed.
+/// Runs `main` on a new loop: asyncio's `run`. When it is done, the tasks that are left are cancelled and get 5 s to clean up; then the
+/// loop is closed.
 ///
 /// ```
 /// let answer = miniloop::run(async { 42 })?;

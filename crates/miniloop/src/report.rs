@@ -51,6 +51,8 @@ pub enum ReportKind {
     Panic,
     /// A destructor panicked while the loop dropped a value for its owner.
     DropPanic,
+    /// Somebody was asked to stop and was still cleaning up when the grace for that ended: the rest was dropped.
+    GraceExceeded,
     /// The loop itself is in trouble and works around it: a listener rests because the process is out of descriptors.
     Degraded,
     /// A callback or a poll took longer than [`Builder::slow_callback`](crate::Builder::slow_callback) allows.
@@ -83,7 +85,9 @@ impl Report {
     /// Logs it, for want of anybody who wants to hear it.
     pub(crate) fn log(&self) {
         match self.kind {
-            ReportKind::Error | ReportKind::Panic | ReportKind::DropPanic | ReportKind::Degraded => log_error(&self.to_string()),
+            ReportKind::Error | ReportKind::Panic | ReportKind::DropPanic | ReportKind::GraceExceeded | ReportKind::Degraded => {
+                log_error(&self.to_string());
+            }
             ReportKind::Slow | ReportKind::Unawaited => log_warning(&self.to_string()),
         }
     }
@@ -126,6 +130,7 @@ impl fmt::Display for Report {
             ReportKind::Error => "failed",
             ReportKind::Panic => "panicked",
             ReportKind::DropPanic => "panicked while being dropped",
+            ReportKind::GraceExceeded => "was dropped",
             ReportKind::Degraded => "is in trouble",
             ReportKind::Slow => "blocked the loop",
             ReportKind::Unawaited => "was dropped",

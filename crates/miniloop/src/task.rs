@@ -21,10 +21,12 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_core::FusedFuture;
 
 use crate::completion::Completion;
+use crate::engine::cancel_tree::CancelReason;
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, RunTask};
@@ -96,7 +98,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
 
 /// A spawned task: await it for its result.
 ///
-/// Dropping it cancels the task. A task that is to go on without a handle is given to the loop with [`detach`](Task::detach).
+/// Dropping it [cancels](Task::cancel) the task. A task that is to go on without a handle is given to the loop with [`detach`](Task::detach).
 ///
 /// # Panics
 /// Polling it panics when the result has been taken, when the task awaits itself, and under another loop than the first time.
@@ -108,13 +110,61 @@ pub struct Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Asks the task to stop: its future is dropped in its own next job, and it ends with [`TaskError::is_cancelled`]. A task that never
-    /// ran is dropped without running. A task that has its value by then ends with that value. Cancelling again does nothing.
+    /// Asks the task to stop, and to clean up within the loop's grace ([`Builder::grace`](crate::Builder::grace), 5 s).
+    ///
+    /// A task without a [catch point](crate::catch) is dropped in its own next job, never inside this call, and ends with
+    /// [`TaskError::is_cancelled`]; one that never ran is dropped without running. Catch points get their turn first, innermost first. A
+    /// task that ends with a value ends with that value. Cancelling again changes nothing.
     pub fn cancel(&self) {
-        if let Some(cell) = &self.cell {
-            cell.request_cancel();
-            self.core.schedule(cell.word());
+        self.cancel_within(self.core.grace.get());
+    }
+
+    /// The same with another grace. A later, shorter one counts; a longer one does not.
+    ///
+    /// ```
+    /// use miniloop::{catch, sleep, spawn, yield_now};
+    /// use std::time::Duration;
+    ///
+    /// miniloop::run(async {
+    ///     let task = spawn(async {
+    ///         match catch(sleep(Duration::MAX)).await {
+    ///             Ok(()) => unreachable!("for ever is long"),
+    ///             Err(cleanup) => {
+    ///                 yield_now().await; // says goodbye
+    ///                 cleanup.finish();
+    ///                 "cleaned up"
+    ///             }
+    ///         }
+    ///     });
+    ///     yield_now().await;
+    ///     task.cancel_within(Duration::from_millis(100));
+    ///     assert_eq!(task.await.unwrap(), "cleaned up");
+    /// })?;
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
+    pub fn cancel_within(&self, grace: Duration) {
+        if let Some(cell) = self.unfinished() {
+            cell.level().request(&self.core, CancelReason::Cancelled, self.core.now() + grace);
+            self.core.enqueue(cell.word());
         }
+    }
+
+    /// Ends the task without clean-up: its future is dropped in its own next job, whatever it is doing.
+    pub fn abort(&self) {
+        if let Some(cell) = self.unfinished() {
+            cell.level().abort(&self.core, CancelReason::Cancelled);
+            self.core.enqueue(cell.word());
+        }
+    }
+
+    /// Whether the task has been asked to stop, and has neither ended nor [absorbed](crate::Cleanup::absorb) that since.
+    #[doc(alias = "cancelling")]
+    pub fn is_cancel_requested(&self) -> bool {
+        self.unfinished().is_some_and(|cell| cell.level().is_requested(&self.core))
+    }
+
+    fn unfinished(&self) -> Option<&Rc<dyn Join<T>>> {
+        self.cell.as_ref().filter(|cell| cell.completion().is_pending())
     }
 
     /// Whether the task has ended.
@@ -253,11 +303,11 @@ fn report_unawaited<T>(core: &Core, task: &dyn Join<T>) {
     let mut is_awaited = false;
     task.completion().readers(&mut |_| is_awaited = true);
     let is_cancelled =
-        |word| core.with_slot(word, |slot| matches!(&slot.job, Job::Task(owner) if owner.is_cancel_requested())) == Some(true);
+        |word| core.with_slot(word, |slot| matches!(&slot.job, Job::Task(owner) if owner.level().is_requested(core))) == Some(true);
     if context::current_task().is_some_and(is_cancelled) {
         return;
     }
-    if is_awaited || task.is_cancel_requested() || !matches!(core.accepts_work(), Ok(true)) || std::thread::panicking() {
+    if is_awaited || task.level().is_requested(core) || !matches!(core.accepts_work(), Ok(true)) || std::thread::panicking() {
         return;
     }
     let message = match core.with_slot(task.word(), |slot| slot.polls) {

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::completion::Completion;
+use crate::engine::cancel::Level;
 use crate::engine::job::RunTask;
 use crate::engine::locals::{self, Locals};
 use crate::engine::word::Word;
@@ -45,7 +46,7 @@ pub(crate) struct TaskCell<F: Future> {
     place: &'static Location<'static>,
     parent: Option<Word>,
     name: RefCell<Option<Rc<str>>>,
-    is_cancel_requested: Cell<bool>,
+    level: Level,
     owner: Cell<Owner<F::Output>>,
     /// Dropped in place, never moved: it is pinned for as long as it is there.
     future: RefCell<Option<F>>,
@@ -62,7 +63,7 @@ impl<F: Future> TaskCell<F> {
             place,
             parent,
             name: RefCell::new(None),
-            is_cancel_requested: Cell::new(false),
+            level: Level::new(),
             owner: Cell::new(Owner::Handle),
             future: RefCell::new(Some(future)),
             completion: Completion::new(),
@@ -128,14 +129,7 @@ fn flow_of(error: TaskError) -> Flow {
 
 impl<F: Future> RunTask for TaskCell<F> {
     fn run(&self, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool {
-        let result = if self.is_cancel_requested.get() {
-            Err(TaskError::CANCELLED)
-        } else {
-            match self.poll(waker) {
-                Poll::Pending => return false,
-                Poll::Ready(result) => result,
-            }
-        };
+        let Poll::Ready(result) = self.poll(waker) else { return false };
         self.drop_in_place(reports);
         self.finish(result, reports);
         true
@@ -146,8 +140,8 @@ impl<F: Future> RunTask for TaskCell<F> {
         self.finish(Err(TaskError::CANCELLED), reports);
     }
 
-    fn request_cancel(&self) {
-        self.is_cancel_requested.set(true);
+    fn level(&self) -> &Level {
+        &self.level
     }
 
     fn number(&self) -> u64 {
@@ -156,10 +150,6 @@ impl<F: Future> RunTask for TaskCell<F> {
 
     fn name(&self) -> String {
         self.given_name().map_or_else(|| format!("task-{}", self.number), |name| name.to_string())
-    }
-
-    fn is_cancel_requested(&self) -> bool {
-        self.is_cancel_requested.get()
     }
 
     fn given_name(&self) -> Option<Rc<str>> {

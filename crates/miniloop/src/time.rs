@@ -1,12 +1,12 @@
-//! Waiting for time: `sleep`, `timeout`, and giving way once.
+//! Waiting for time: `sleep`, and giving way once.
 //!
 //! A sleeping future is one entry of the loop's timer queue, armed at its first poll and taken out when it is dropped. Nothing here reads
 //! the clock to find out whether it is time: the timer queue says so, in the order of deadlines.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::Location;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -140,22 +140,17 @@ impl Sleep {
         self.deadline
     }
 
-    fn start(&mut self, cx: &Context<'_>) {
-        context::waits_for("a deadline");
-        self.state = match self.deadline {
-            Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone(), self.place)),
-            None => {
-                cx.waker().wake_by_ref();
-                State::Waiting(Word::STALE)
-            }
-        };
+    pub(crate) fn core(&self) -> &Rc<Core> {
+        &self.core
     }
-}
 
-impl Future for Sleep {
-    type Output = ();
+    /// The line that made it.
+    pub(crate) fn place(&self) -> &'static Location<'static> {
+        self.place
+    }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    /// The poll of one that is only the limit of something else: that, not the deadline, is what the task waits for.
+    pub(crate) fn poll_as_limit(&mut self, cx: &Context<'_>) -> Poll<()> {
         context::check_home(self.core.id, "sleep");
         match self.state {
             State::New => {
@@ -173,7 +168,6 @@ impl Future for Sleep {
                 // A loop that has been closed has dropped its timers; their time has not come by that.
                 let is_dropped = || self.core.is_closed() && self.deadline.is_some_and(|deadline| self.core.now() < deadline);
                 if is_armed.is_some() || is_dropped() {
-                    context::waits_for("a deadline");
                     return Poll::Pending;
                 }
                 self.state = State::Done;
@@ -181,6 +175,28 @@ impl Future for Sleep {
             }
             State::Done => Poll::Ready(()),
         }
+    }
+
+    fn start(&mut self, cx: &Context<'_>) {
+        self.state = match self.deadline {
+            Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone(), self.place)),
+            None => {
+                cx.waker().wake_by_ref();
+                State::Waiting(Word::STALE)
+            }
+        };
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = self.poll_as_limit(cx);
+        if polled.is_pending() {
+            context::waits_for("a deadline");
+        }
+        polled
     }
 }
 
@@ -203,52 +219,3 @@ impl fmt::Debug for Sleep {
         f.debug_struct("Sleep").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
-
-/// Awaits `future` for at most `limit`, counted from this call.
-///
-/// The future is polled before the clock is asked, so a value that is ready in the poll in which the time runs out is returned. A zero
-/// limit lets the future be polled until it has given way once.
-///
-/// ```
-/// use miniloop::{Elapsed, sleep, timeout};
-/// use std::time::Duration;
-///
-/// miniloop::run(async {
-///     assert_eq!(timeout(Duration::from_secs(5), async { 42 }).await, Ok(42));
-///     assert_eq!(timeout(Duration::from_millis(1), sleep(Duration::MAX)).await, Err(Elapsed));
-/// })?;
-/// # Ok::<(), miniloop::LoopError>(())
-/// ```
-///
-/// # Errors
-/// [`Elapsed`] when the time is up; the future is dropped.
-///
-/// # Panics
-/// Outside a loop.
-#[doc(alias = "wait_for")]
-#[track_caller]
-pub fn timeout<F: Future>(limit: Duration, future: F) -> impl Future<Output = Result<F::Output, Elapsed>> {
-    let mut limit = sleep(limit);
-    async move {
-        let mut future = pin!(future);
-        poll_fn(|cx| match future.as_mut().poll(cx) {
-            Poll::Ready(value) => Poll::Ready(Ok(value)),
-            Poll::Pending => Pin::new(&mut limit).poll(cx).map(|()| Err(Elapsed)),
-        })
-        .await
-    }
-}
-
-/// The time given to [`timeout`] is up. You asked for a limit; compare [`TaskError::is_cancelled`](crate::TaskError::is_cancelled), where
-/// somebody stopped you.
-#[doc(alias = "TimeoutError")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elapsed;
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the time limit was reached")
-    }
-}
-
-impl std::error::Error for Elapsed {}

@@ -1,4 +1,4 @@
-//! Tasks: from spawn to the result, cancelling (C4, C9, C10), names and identity (C062 to C071).
+//! Tasks: from spawn to the result, cancelling (C4, C9, C10, C12), names and identity (C062 to C071).
 
 mod support;
 
@@ -266,20 +266,27 @@ fn a_task_that_has_its_value_ends_with_it_although_it_was_cancelled_c10_c082() {
 }
 
 #[test]
-fn a_task_cancelled_after_the_wake_but_before_its_poll_is_dropped_unpolled_c4_c078() {
-    let (mut event_loop, _, trace) = manual();
-    let (resolver, promise) = promise::<(), Abandoned>();
-    let (noting, dropped) = (trace.noting("resumed"), trace.on_drop("dropped"));
-    let task = event_loop.handle().spawn(async move {
-        let _dropped = dropped;
-        promise.await.unwrap();
-        noting();
-    });
-    event_loop.run_once().unwrap();
-    resolver.set_result(());
-    task.cancel();
-    run_dry(&mut event_loop);
-    assert_eq!((trace.take(), task.is_finished()), (vec!["dropped".to_owned()], true));
+fn a_task_cancelled_after_a_wake_is_polled_once_more_and_only_then_dropped_c12_c078() {
+    for waits_again in [false, true] {
+        let (mut event_loop, _, trace) = manual();
+        let (resolver, promise) = promise::<i32, Abandoned>();
+        let (noting, dropped) = (trace.noting("has its value"), trace.on_drop("dropped"));
+        let task = event_loop.handle().spawn(async move {
+            let _dropped = dropped;
+            let value = promise.await.unwrap();
+            noting();
+            if waits_again {
+                yield_now().await;
+            }
+            value
+        });
+        event_loop.run_once().unwrap();
+        resolver.set_result(7);
+        task.cancel();
+        run_dry(&mut event_loop);
+        assert_eq!(trace.take(), ["has its value", "dropped"]);
+        assert_eq!(event_loop.run_until_complete(task).unwrap().ok(), (!waits_again).then_some(7));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Places at which somebody can be asked to stop: a task, a member of a group, a body with a time limit, a branch of a race.
+//! Places at which somebody can be asked to stop, and those below who clean up first: the doors to the tree of `cancel_tree.rs`.
 //!
-//! A [`Level`] belongs to whoever owns such a body and decides about dropping it. The owner's contract:
+//! A [`Level`] belongs to whoever owns a body that can be asked (a task, a member of a group, a body with a time limit, a branch of a race)
+//! and decides about dropping it. The owner's contract:
 //!
 //! ```text
 //! poll     let inside = level.enter(core, cx.waker());  poll the body;  drop(inside);       the guard also leaves on a panic
@@ -13,37 +14,35 @@
 //! ask      level.request(core, reason, deadline), then see to it that the owner is polled. Asking again only shortens the deadline (C7).
 //!          A job that is asked is queued with `Core::enqueue`, which is no wake: before it is polled the owner asks for the verdict too,
 //!          and on `Drop` without a wake of its own drops the body unpolled, else polls it once first (C12).
-//! end      level.remove(), then drop the body: what it held goes first to the level above. Dropping the level does the same.
+//! end      level.remove(), then drop the body: what it held answers to the level above at once. Dropping the level does the same.
 //! ```
 //!
-//! A task's level is entered by `run_job.rs`. One level belongs to one loop.
+//! The level of a job (a task, the main future) is the bottom of the path: `run_job.rs` enters it with [`Level::enter_job`]. A level belongs
+//! to the loop under which it is polled, and to one only.
 //!
-//! Cost: one word and a depth; polling through a level without a catch point below it is a push and a pop.
-
-#![allow(dead_code, reason = "its owners come next")]
+//! A [`Point`] is what registers below levels: a catch point or a shield. It may be polled anywhere, moved to another task or loop, and
+//! outside any task it is not there at all (C13).
+//!
+//! Cost: a level is two words. Polling through one without a node is a push and a pop; a job's own level is two stores.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::panic::Location;
+use std::rc::Rc;
 use std::task::Waker;
 
+pub(crate) use crate::engine::cancel_tree::{CancelReason, Level};
+use crate::engine::cancel_tree::{CancelTree, Force, Kind, NOWHERE, Notes};
+use crate::engine::context;
 use crate::engine::core::Core;
+use crate::engine::job::Job;
+use crate::engine::word::Word;
 use crate::instant::Instant;
+use crate::report::{Report, ReportKind};
+use crate::slots::Key;
 
-/// Why somebody is asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CancelReason {
-    /// Its task, group or scope was cancelled.
-    Cancelled,
-    /// The time limit of an enclosing `timeout` or scope was reached.
-    Deadline,
-    /// Its group ends: another member failed, or only services are left.
-    GroupEnded,
-    /// Another branch of its race was first.
-    RaceLost,
-    /// The loop is shutting down.
-    Shutdown,
-}
+/// The place of a job's own level: below the path.
+const BOTTOM: u32 = NOWHERE - 1;
 
 /// What the owner of a level is to do with a body that is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,61 +55,324 @@ pub(crate) enum Verdict {
     Force,
 }
 
-/// A place at which a request to stop can be made; see the head of this file.
-pub(crate) struct Level {
-    request: Cell<Option<(CancelReason, Instant)>>,
-}
-
 impl Level {
-    pub(crate) const fn new() -> Level {
-        Level { request: Cell::new(None) }
-    }
-
     /// What is polled while the guard lives is below this level. `waker` wakes the owner.
-    pub(crate) fn enter<'a>(&'a self, _core: &'a Core, _waker: &'a Waker) -> Inside<'a> {
-        Inside(self)
+    pub(crate) fn enter<'a>(&'a self, core: &'a Core, waker: &'a Waker) -> Inside<'a> {
+        let key = key_of(self.node.get());
+        if let Some(key) = key {
+            // Without a job there is nothing to link it to.
+            change(core, |tree, notes| {
+                if let Some(parent) = innermost(core, tree) {
+                    tree.begin_poll(key, parent, notes);
+                }
+            });
+        }
+        self.place.set(core.cancels.borrow_mut().push(key) as u32);
+        Inside { core, level: self, waker, outside: None }
     }
 
-    /// Asks those below to stop and clean up until `deadline`, when their grace ends. The caller sees to it that the owner is polled.
-    pub(crate) fn request(&self, _core: &Core, reason: CancelReason, deadline: Instant) {
-        self.request.set(Some((reason, deadline)));
+    /// The same for the level of a job: the bottom of the path while the job runs.
+    pub(crate) fn enter_job<'a>(&'a self, core: &'a Core, waker: &'a Waker) -> Inside<'a> {
+        let key = key_of(self.node.get());
+        if key.is_some() {
+            core.cancels.borrow_mut().set_inside(key, true);
+        }
+        self.place.set(BOTTOM);
+        Inside { core, level: self, waker, outside: core.job_level.replace(Some(key)) }
+    }
+
+    /// Asks those below to stop, and to clean up until `deadline`, when their grace ends. The caller sees to it that the owner is polled.
+    pub(crate) fn request(&self, core: &Core, reason: CancelReason, deadline: Instant) {
+        let key = self.key_or_insert(core);
+        change(core, |tree, notes| tree.request(key, reason, deadline, notes));
+        // For the timer of its deadline.
+        self.verdict(core);
     }
 
     /// Asks for the end at once, without clean-up. The caller sees to it that the owner is polled.
-    pub(crate) fn abort(&self, _core: &Core) {
-        self.request.set(Some((CancelReason::Cancelled, Instant::from_nanos(0))));
+    pub(crate) fn abort(&self, core: &Core, reason: CancelReason) {
+        let key = self.key_or_insert(core);
+        change(core, |tree, notes| {
+            tree.request(key, reason, Instant::FAR_FUTURE, notes);
+            tree.force(key, Force::Aborted, notes);
+        });
     }
 
     /// Whether a request stands at this level.
-    pub(crate) fn is_requested(&self, _core: &Core) -> bool {
-        self.request.get().is_some()
+    pub(crate) fn is_requested(&self, core: &Core) -> bool {
+        self.key(core).is_some_and(|key| core.cancels.borrow_mut().request_of(key).is_some())
     }
 
-    /// What the owner is to do.
-    pub(crate) fn verdict(&self, _core: &Core) -> Verdict {
-        if self.request.get().is_some() { Verdict::Drop } else { Verdict::Undisturbed }
+    /// What the owner is to do. Starts the grace of those below who take their time.
+    pub(crate) fn verdict(&self, core: &Core) -> Verdict {
+        let Some(key) = self.key(core) else { return Verdict::Undisturbed };
+        let mut tree = core.cancels.borrow_mut();
+        let is_busy = tree.is_busy_below(key);
+        let Some(request) = tree.request_of(key) else { return Verdict::Undisturbed };
+        match request.timer {
+            _ if request.force.is_some() => return Verdict::Force,
+            _ if !is_busy => return Verdict::Drop,
+            Some(_) => {}
+            None => {
+                let word = core.insert(Job::Grace(key), Location::caller());
+                core.arm(word, request.deadline);
+                request.timer = Some(word);
+            }
+        }
+        Verdict::Undisturbed
     }
 
-    /// Told by the owner that is about to follow [`Verdict::Force`]: says so to the error handler, unless it was an abort.
-    pub(crate) fn report_if_out_of_grace(&self, _core: &Core, _subject: impl FnOnce() -> String, _place: &'static Location<'static>) {}
+    /// Told by the owner that is about to follow [`Verdict::Force`]: says to the error handler who was out of grace. An abort is no news.
+    pub(crate) fn report_if_out_of_grace(&self, core: &Core, subject: impl FnOnce() -> String, place: &'static Location<'static>) {
+        self.out_of_grace(core, subject, place).into_iter().for_each(|report| core.report(report));
+    }
 
-    /// Takes the level away, before its body is dropped: what it held answers to the level above from now on. It can be used again.
+    /// The same for who reports himself.
+    pub(crate) fn out_of_grace(&self, core: &Core, subject: impl FnOnce() -> String, place: &'static Location<'static>) -> Option<Report> {
+        let key = self.key(core)?;
+        let force = core.cancels.borrow_mut().request_of(key)?.force;
+        let message = "was still cleaning up when its grace ended, and was dropped".to_owned();
+        (force == Some(Force::OutOfGrace)).then(|| Report::new(ReportKind::GraceExceeded, subject(), place, message))
+    }
+
+    /// Whether somebody below might have to be [skipped](Level::skip_unreachable).
+    pub(crate) fn has_unpolled(&self, core: &Core) -> bool {
+        self.node.get() != Word::STALE && core.cancels.borrow().has_unpolled()
+    }
+
+    /// Its job has been polled and has nothing left to do: those below who were to hear of a request in a poll never will (C6).
+    pub(crate) fn skip_unreachable(&self, core: &Core) {
+        if let Some(key) = self.key(core) {
+            change(core, |tree, notes| tree.skip_unreachable(key, notes));
+        }
+    }
+
+    /// Takes the level away, before its body is dropped: what that held answers to the level above. It can be used again.
     pub(crate) fn remove(&self) {
-        self.request.set(None);
+        if self.place.get() != NOWHERE || self.node.get() != Word::STALE {
+            self.take_away();
+        }
     }
-}
 
-/// The body of a level is being polled.
-pub(crate) struct Inside<'a>(&'a Level);
+    fn take_away(&self) {
+        // Without its loop there is no tree any more. A level without a node that is being polled is found by the job that polls it.
+        let core = match self.node.get() {
+            Word::STALE => context::current_task().and_then(|job| context::resident(job.loop_id())),
+            node => context::resident(node.loop_id()),
+        };
+        let Some(core) = core else { return };
+        let key = self.key(&core);
+        self.set_key(&core, None);
+        if let Some(key) = key {
+            change(&core, |tree, notes| tree.remove(key, notes));
+        }
+    }
 
-impl Drop for Inside<'_> {
-    fn drop(&mut self) {
-        let _ = self.0;
+    fn key(&self, core: &Core) -> Option<Key> {
+        match self.place.get() {
+            NOWHERE => key_of(self.node.get()),
+            BOTTOM => core.job_level.get().flatten(),
+            place => core.cancels.borrow().on_path(place as usize),
+        }
+    }
+
+    fn set_key(&self, core: &Core, key: Option<Key>) {
+        self.node.set(key.map_or(Word::STALE, |key| Word::new(core.id, key)));
+        match self.place.get() {
+            NOWHERE => {}
+            BOTTOM => core.job_level.set(Some(key)),
+            place => core.cancels.borrow_mut().set_on_path(place as usize, key),
+        }
+    }
+
+    fn key_or_insert(&self, core: &Core) -> Key {
+        if self.place.get() != NOWHERE {
+            innermost(core, &mut core.cancels.borrow_mut());
+        }
+        self.key(core).unwrap_or_else(|| {
+            let key = core.cancels.borrow_mut().insert(Kind::Level, None);
+            self.set_key(core, Some(key));
+            key
+        })
     }
 }
 
 impl Drop for Level {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+/// The body of a level is being polled.
+pub(crate) struct Inside<'a> {
+    core: &'a Core,
+    level: &'a Level,
+    waker: &'a Waker,
+    /// What was the bottom of the path before, if this is the bottom.
+    outside: Option<Option<Key>>,
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let core = self.core;
+        let key = if self.level.place.replace(NOWHERE) == BOTTOM {
+            let key = core.job_level.replace(self.outside).flatten();
+            if key.is_some() {
+                core.cancels.borrow_mut().set_inside(key, false);
+            }
+            key
+        } else {
+            core.cancels.borrow_mut().pop()
+        };
+        self.level.node.set(key.map_or(Word::STALE, |key| Word::new(core.id, key)));
+        if let Some(key) = key {
+            keep_waker(core, key, self.waker);
+        }
+    }
+}
+
+/// A catch point or a shield: it registers below the levels that are being polled when it is polled.
+pub(crate) struct Point {
+    node: Cell<Word>,
+    kind: Kind,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Point {
+    pub(crate) const CATCH: Point = Point::new(Kind::Catch);
+    pub(crate) const SHIELD: Point = Point::new(Kind::Shield);
+
+    const fn new(kind: Kind) -> Point {
+        Point { node: Cell::new(Word::STALE), kind, _not_send: PhantomData }
+    }
+
+    /// What is polled while the guard lives is below this point. `None` outside any task, where the point is not there.
+    pub(crate) fn enter(&self, waker: &Waker) -> Option<PointInside> {
+        let core = context::current_task().and_then(|job| context::resident(job.loop_id()));
+        let Some(core) = core.filter(|core| core.job_level.get().is_some()) else {
+            self.remove();
+            return None;
+        };
+        if self.node.get() != Word::STALE && self.node.get().loop_id() != core.id {
+            self.remove();
+        }
+        let key = change(&core, |tree, notes| {
+            let parent = innermost(&core, tree)?;
+            let key = key_of(self.node.get()).unwrap_or_else(|| tree.insert(self.kind, Some(parent)));
+            tree.begin_poll(key, parent, notes);
+            tree.push(Some(key));
+            Some(key)
+        })?;
+        self.node.set(Word::new(core.id, key));
+        let inside = PointInside { core, key };
+        keep_waker(&inside.core, key, waker);
+        Some(inside)
+    }
+
+    /// Takes the point away, before its body is dropped: what that held answers to the level above. It can be used again.
+    pub(crate) fn remove(&self) {
+        remove_node(self.node.replace(Word::STALE));
+    }
+}
+
+impl Drop for Point {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// The body of a point is being polled.
+pub(crate) struct PointInside {
+    core: Rc<Core>,
+    key: Key,
+}
+
+impl PointInside {
+    /// The body of a catch point is pending: whether it is the catch point's turn to end it. Then what follows is under the guard.
+    pub(crate) fn fire(self) -> Option<Guard> {
+        let mut tree = self.core.cancels.borrow_mut();
+        if !tree.fires(self.key) {
+            return None;
+        }
+        let reason = tree.reason_for(self.key)?;
+        let guard = tree.insert_guard_beside(self.key);
+        Some(Guard { word: Word::new(self.core.id, guard), reason, _not_send: PhantomData })
+    }
+}
+
+impl Drop for PointInside {
+    fn drop(&mut self) {
+        self.core.cancels.borrow_mut().pop();
+    }
+}
+
+/// A clean-up is going on. Nothing below the node at which it stands is asked meanwhile, unless from inside.
+pub(crate) struct Guard {
+    word: Word,
+    reason: CancelReason,
+    /// It belongs to the loop of this thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Guard {
+    pub(crate) fn reason(&self) -> CancelReason {
+        self.reason
+    }
+
+    /// Takes back the request, if it was made at the very level at which this guard stands.
+    pub(crate) fn absorb(&self) -> bool {
+        let Some(core) = context::resident(self.word.loop_id()) else { return true };
+        change(&core, |tree, notes| tree.absorb(self.word.key(), notes))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        remove_node(self.word);
+    }
+}
+
+/// The grace of a level is over.
+pub(crate) fn end_grace(core: &Core, level: Key) {
+    change(core, |tree, notes| tree.force(level, Force::OutOfGrace, notes));
+}
+
+/// The innermost node of the path; levels without one get theirs. `None` outside any job.
+fn innermost(core: &Core, tree: &mut CancelTree) -> Option<Key> {
+    let mut bottom = core.job_level.get()?;
+    let innermost = tree.innermost(&mut bottom);
+    core.job_level.set(Some(bottom));
+    Some(innermost)
+}
+
+fn key_of(node: Word) -> Option<Key> {
+    (node != Word::STALE).then(|| node.key())
+}
+
+fn remove_node(node: Word) {
+    if node != Word::STALE
+        && let Some(core) = context::resident(node.loop_id())
+    {
+        change(&core, |tree, notes| tree.remove(node.key(), notes));
+    }
+}
+
+/// Changes the tree, then wakes and drops with nothing borrowed.
+fn change<R>(core: &Core, change: impl FnOnce(&mut CancelTree, &mut Notes) -> R) -> R {
+    let mut notes = Notes::default();
+    let result = change(&mut core.cancels.borrow_mut(), &mut notes);
+    for timer in notes.timers {
+        drop(core.remove(timer));
+    }
+    notes.woken.into_iter().for_each(|waker| core.wake_safely(waker));
+    notes.dropped.into_iter().for_each(|waker| core.drop_safely(waker, "waker", Location::caller()));
+    result
+}
+
+/// Remembers the waker of the last poll (C13). Cloned before the tree is borrowed, and what it displaces is dropped after.
+fn keep_waker(core: &Core, key: Key, waker: &Waker) {
+    if !core.cancels.borrow().will_wake(key, waker) {
+        let mut waker = waker.clone();
+        core.cancels.borrow_mut().exchange_waker(key, &mut waker);
     }
 }

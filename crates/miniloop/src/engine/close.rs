@@ -66,6 +66,7 @@ pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Rc<dyn RunTask>)> {
 fn drop_task(core: &Core, word: Word, task: Rc<dyn RunTask>) {
     let place = core.with_slot(word, |slot| slot.place);
     let locals = core.enter_locals(word);
+    task.level().remove();
     task.drop_future(&mut |report| core.report(report.with_parents(core.parents_of(word))));
     drop(locals);
     let slot = core.remove(word);

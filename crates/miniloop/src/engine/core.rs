@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::config::{GRACE, OPS_PER_POLL, PARENTS_PER_REPORT};
 use crate::driver::Driver;
 use crate::engine::alarm::{AT_ONCE, Alarm};
+use crate::engine::cancel_tree::CancelTree;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::job::{Job, RunTask, Slot};
 use crate::engine::locals::{self, InLocals, Locals};
@@ -29,7 +30,7 @@ use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
 use crate::outcome::Flow;
 use crate::report::{Report, ReportKind};
-use crate::slots::{GENERATION_BITS, Slots};
+use crate::slots::{GENERATION_BITS, Key, Slots};
 
 pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
 
@@ -52,6 +53,10 @@ pub(crate) struct Core {
     slots: RefCell<Slots<Slot>>,
     pub(crate) ready: RefCell<VecDeque<Word>>,
     timers: RefCell<Timers>,
+    /// Who was asked to stop, and who cleans up: belongs to `cancel.rs`.
+    pub(crate) cancels: RefCell<CancelTree>,
+    /// The level of the job that is being polled, and its node in there once it has one. `None` outside any.
+    pub(crate) job_level: Cell<Option<Option<Key>>>,
     /// `None` once the loop is closed.
     driver: RefCell<Option<Driver>>,
     pub(crate) inbox: Arc<Inbox>,
@@ -120,6 +125,8 @@ impl Core {
             slots: RefCell::new(Slots::starting_at(first_generation())),
             ready: RefCell::default(),
             timers: RefCell::default(),
+            cancels: RefCell::new(CancelTree::starting_at(first_generation())),
+            job_level: Cell::new(None),
             driver: RefCell::new(Some(driver)),
             inbox,
             pool,
@@ -159,7 +166,7 @@ impl Core {
                 self.tasks_alive.set(self.tasks_alive.get() + 1);
             }
             // A waker and a report are no code of the job that makes them.
-            let locals = if matches!(job, Job::Deadline(_) | Job::Report) { None } else { locals::current() };
+            let locals = if matches!(job, Job::Deadline(_) | Job::Grace(_) | Job::Report) { None } else { locals::current() };
             Slot::new(job, place, locals, self.latest_reading.get())
         });
         Word::new(self.id, key)
@@ -185,7 +192,7 @@ impl Core {
         let mut slots = self.slots.borrow_mut();
         let slot = slots.get_mut(word.key())?;
         slot.is_woken |= is_wake;
-        if (slot.is_queued && !is_broken(Mutant::WakesAddUp)) || matches!(slot.job, Job::Deadline(_)) {
+        if (slot.is_queued && !is_broken(Mutant::WakesAddUp)) || matches!(slot.job, Job::Deadline(_) | Job::Grace(_)) {
             return None;
         }
         slot.is_queued = true;

@@ -11,12 +11,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::driver::Direction;
+use crate::engine::cancel_tree::Level;
 use crate::engine::locals::Locals;
 use crate::engine::member_list::Seat;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 use crate::outcome::Flow;
 use crate::report::Report;
+use crate::slots::Key;
 
 pub(crate) struct Slot {
     pub(crate) job: Job,
@@ -63,6 +65,8 @@ pub(crate) enum Job {
     Repeat(Rc<Repeat>),
     /// Somebody who waits for a deadline. It never runs; when it is due its waker is woken.
     Deadline(Waker),
+    /// The end of the grace of a level that was asked to stop. It never runs.
+    Grace(Key),
     /// The next report in line goes to the error handler.
     Report,
 }
@@ -100,16 +104,14 @@ impl fmt::Display for Cause {
 
 /// A spawned task as the loop sees it. The loop never knows the type of its future or of its value.
 pub(crate) trait RunTask {
-    /// Polls the future once, or drops it if a cancel was asked for. True when the task has finished and its slot is to be freed.
+    /// Polls the future once. True when the task has finished and its slot is to be freed.
     fn run(&self, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool;
 
-    /// Drops the future where it is and finishes the task as cancelled: the loop is closing.
+    /// Drops the future where it is and finishes the task as cancelled.
     fn drop_future(&self, reports: &mut dyn FnMut(Report));
 
-    /// Asks for cancellation; takes effect in the task's next job.
-    fn request_cancel(&self);
-    /// Whether that was asked for.
-    fn is_cancel_requested(&self) -> bool;
+    /// Where the task is asked to stop.
+    fn level(&self) -> &Level;
 
     /// How many tasks the loop had spawned before this one.
     fn number(&self) -> u64;

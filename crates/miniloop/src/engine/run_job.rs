@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::config::OPS_PER_POLL;
+use crate::engine::cancel::{Level, Verdict};
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::failures;
@@ -35,7 +36,7 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
             main(&waker::of(word));
             context::set_current_task(None);
         }
-        Turn::Task(task) => run_task(core, word, task, place),
+        Turn::Task { task, is_woken } => run_task(core, word, task, place, is_woken),
         Turn::Once(callback) => {
             if let Err(failure) = call(callback) {
                 core.report(Report::of_failure(failure, "callback".to_owned(), place));
@@ -55,7 +56,11 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
 /// A job whose turn it is.
 enum Turn {
     Main,
-    Task(Rc<dyn RunTask>),
+    /// It was woken since it ran last, or else it was only queued (C12).
+    Task {
+        task: Rc<dyn RunTask>,
+        is_woken: bool,
+    },
     Once(Box<dyn FnOnce() -> Flow>),
     Repeat(Rc<Repeat>),
     Report,
@@ -64,12 +69,13 @@ enum Turn {
 fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Locals)> {
     let reading = core.latest_reading.get();
     let staying = core.with_slot(word, |slot| {
+        let is_woken = slot.is_woken;
         slot.begin_poll(reading);
         let turn = match &slot.job {
             Job::Main => Some(Turn::Main),
-            Job::Task(task) => Some(Turn::Task(task.clone())),
+            Job::Task(task) => Some(Turn::Task { task: task.clone(), is_woken }),
             Job::Repeat(repeat) => Some(Turn::Repeat(repeat.clone())),
-            Job::Once(_) | Job::Report | Job::Deadline(_) | Job::Member(_) => None,
+            Job::Once(_) | Job::Report | Job::Deadline(_) | Job::Grace(_) | Job::Member(_) => None,
         };
         turn.map(|turn| (turn, slot.place, slot.locals.clone()))
     })?;
@@ -87,21 +93,50 @@ fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Lo
 fn subject_of(turn: &Turn) -> Subject {
     match turn {
         Turn::Main => Subject::Main,
-        Turn::Task(task) => Subject::Task { number: task.number(), name: task.given_name() },
+        Turn::Task { task, .. } => Subject::Task { number: task.number(), name: task.given_name() },
         Turn::Once(_) => Subject::Callback,
         Turn::Repeat(repeat) => Subject::Repeat(watched::copy_of(&repeat.cause)),
         Turn::Report => Subject::Report,
     }
 }
 
-fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static Location<'static>) {
+fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static Location<'static>, is_woken: bool) {
+    let level = task.level();
+    let is_requested = level.is_requested(core);
+    let before = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
+    let reports = &mut |report: Report| core.report(report.with_parents(core.parents_of(word)));
     context::set_current_task(Some(word));
-    let has_finished = task.run(&waker::of(word), &mut |report| core.report(report.with_parents(core.parents_of(word))));
+    // Dropped unpolled if it never ran (C9) or was not woken: what it may have been given with a wake is not lost (C12).
+    let is_over = before == Verdict::Force || before == Verdict::Drop && !is_woken;
+    let waker = waker::of(word);
+    let mut inside = level.enter_job(core, &waker);
+    let has_finished = !is_over && task.run(&waker, reports);
+    if !has_finished {
+        drop(inside);
+        skip_unreachable(core, word, level);
+        // Who was asked during this very poll hears of it in a job of its own (C4).
+        let after = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
+        if after == Verdict::Undisturbed {
+            context::set_current_task(None);
+            return;
+        }
+        level.out_of_grace(core, || format!("task `{}`", task.name()), place).map(&mut *reports);
+        // What it holds goes while it still counts as asked.
+        inside = level.enter_job(core, &waker);
+        task.drop_future(reports);
+    }
+    drop(inside);
+    level.remove();
     context::set_current_task(None);
-    if has_finished {
-        let slot = core.remove(word);
-        // The value may still be in there, unread.
-        core.drop_safely((slot, task), "value of a task", place);
+    let slot = core.remove(word);
+    // The value may still be in there, unread.
+    core.drop_safely((slot, task), "value of a task", place);
+}
+
+/// A job that has been polled and is not queued has nothing left to do.
+pub(crate) fn skip_unreachable(core: &Core, job: Word, level: &Level) {
+    if level.has_unpolled(core) && core.with_slot(job, |slot| slot.is_queued) == Some(false) {
+        level.skip_unreachable(core);
     }
 }
 

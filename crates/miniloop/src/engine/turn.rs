@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::clock::VirtualClock;
 use crate::config::MESSAGES_PER_ROUND;
+use crate::engine::cancel;
 use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, Phase};
 use crate::engine::inbox::Message;
@@ -161,6 +162,17 @@ fn poll_idle_virtual(core: &Rc<Core>, clock: &VirtualClock, wait: Wait) -> Resul
     }
 }
 
+/// Whether nothing can happen any more, unless somebody moves the virtual clock.
+pub(crate) fn is_stuck(core: &Core) -> bool {
+    core.clock.as_virtual().is_some_and(|clock| {
+        core.ready.borrow().is_empty()
+            && !core.inbox.has_mail()
+            && core.jobs_in_flight.get() == 0
+            && !clock.is_held()
+            && !(clock.jumps() && core.next_deadline().is_some())
+    })
+}
+
 /// Steps 2 and 3 of a turn.
 fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> {
     let may_sleep = timeout != Some(Duration::ZERO);
@@ -225,10 +237,14 @@ fn collect_due_timers(core: &Core) {
     core.is_poll_due.set(false);
     while let Some(word) = core.pop_due(now) {
         count(&core.probes.counters.timers_fired);
-        if core.with_slot(word, |slot| matches!(slot.job, Job::Deadline(_))) != Some(true) {
+        if core.with_slot(word, |slot| matches!(slot.job, Job::Deadline(_) | Job::Grace(_))) != Some(true) {
             core.schedule(word);
-        } else if let Some(Job::Deadline(waker)) = core.remove(word).map(|slot| slot.job) {
-            core.wake_safely(waker);
+            continue;
+        }
+        match core.remove(word).map(|slot| slot.job) {
+            Some(Job::Deadline(waker)) => core.wake_safely(waker),
+            Some(Job::Grace(level)) => cancel::end_grace(core, level),
+            _ => {}
         }
     }
     core.next_deadline();

@@ -352,7 +352,7 @@ fn o10_a_poll_gets_64_operations() {
 }
 
 #[test]
-fn a_cancelled_task_is_dropped_in_its_own_job_unless_it_produced_a_value() {
+fn a_cancelled_task_is_dropped_in_its_own_job_after_a_poll_if_it_was_woken_unless_it_produced_a_value() {
     check(
         "clock Manual, jobs_per_poll 64
          spawn { await sleep 5 }
@@ -381,6 +381,8 @@ fn a_cancelled_task_is_dropped_in_its_own_job_unless_it_produced_a_value() {
             "poll task 3 at 0",
             "task 3: task 2 is ok",
             "run: ok",
+            "poll task 3 at 0",
+            "task 3: yielded",
             "drop task 3",
             "run: ok",
             "close",

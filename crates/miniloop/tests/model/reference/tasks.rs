@@ -12,6 +12,8 @@ pub(super) struct Task {
     next_step: usize,
     waiting: Option<Waiting>,
     queued: bool,
+    /// It was woken since it was polled last; being spawned or cancelled only queues it.
+    woken: bool,
     cancelled: bool,
     pub(super) polled: bool,
     pub(super) is_main: bool,
@@ -34,12 +36,17 @@ enum Inner {
 impl Model {
     pub(super) fn new_task(&mut self, body: &TaskBody) -> usize {
         self.tasks.push(Task { body: body.clone(), cancelled: self.shutting_down, ..Task::default() });
-        self.wake_task(self.tasks.len() - 1);
+        self.queue_task(self.tasks.len() - 1);
         self.tasks.len() - 1
     }
 
-    /// O5: queued once, however often it is woken.
     pub(super) fn wake_task(&mut self, id: usize) {
+        self.tasks[id].woken = true;
+        self.queue_task(id);
+    }
+
+    /// O5: queued once, however often it is woken.
+    fn queue_task(&mut self, id: usize) {
         let task = &mut self.tasks[id];
         if task.completion.value.is_none() && !task.queued && !self.closing {
             task.queued = true;
@@ -50,18 +57,21 @@ impl Model {
     /// The future is dropped in the task's own next job (C4).
     pub(super) fn cancel_task(&mut self, id: usize) {
         self.tasks[id].cancelled = true;
-        self.wake_task(id);
+        self.queue_task(id);
     }
 
     /// Whether there was something to run.
     pub(super) fn run_task(&mut self, id: usize) -> bool {
-        let Task { queued, cancelled, completion, .. } = &mut self.tasks[id];
+        let Task { queued, woken, cancelled, completion, .. } = &mut self.tasks[id];
         let runs = completion.value.is_none();
         *queued = false;
-        match (runs, *cancelled) {
-            (true, false) => self.poll_task(id),
-            (true, true) => self.finish(id, "cancelled"),
-            (false, _) => {}
+        let (was_woken, was_cancelled) = (std::mem::take(woken), *cancelled);
+        // C12: what it was woken for is not lost.
+        if runs && (was_woken || !was_cancelled) {
+            self.poll_task(id);
+        }
+        if runs && was_cancelled {
+            self.finish(id, "cancelled");
         }
         runs
     }

@@ -1,0 +1,87 @@
+//! The orderly end of all tasks: asked, waited for, and ended by force when their grace is over.
+//!
+//! The loop turns as ever meanwhile, so clean-up may do I/O and wait for time. Each task is asked once; what it makes of that is its
+//! business until the grace ends. Next: `close.rs`, which drops what is left without asking anybody.
+
+use std::panic::Location;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::config::SHUTDOWN_TURNS;
+use crate::engine::cancel_tree::CancelReason;
+use crate::engine::close::newest_first;
+use crate::engine::core::Core;
+use crate::engine::turn::{self, Wait};
+use crate::engine::word::Word;
+use crate::error::LoopError;
+use crate::instant::Instant;
+use crate::report::{Report, ReportKind};
+
+/// Ends all tasks within `grace`. The loop must be marked as running.
+pub(crate) fn shutdown(core: &Rc<Core>, grace: Duration) -> Result<(), LoopError> {
+    let end = End::after(core, grace);
+    let mut asked_len = 0;
+    // Only destructors and clean-up that spawn can make it many.
+    let mut turns_with_new_tasks = 0;
+    while core.tasks_alive.get() > 0 && !end.has_come() && turns_with_new_tasks < SHUTDOWN_TURNS && !(asked_len > 0 && turn::is_stuck(core))
+    {
+        turns_with_new_tasks += usize::from(ask_new_tasks(core, &mut asked_len, end.deadline));
+        core.is_stopping.set(false);
+        turn::turn(core, Wait::Turn)?;
+    }
+    for (word, task) in newest_first(core).into_iter().filter(|(_, task)| task.number() < asked_len) {
+        let place = core.with_slot(word, |slot| slot.place);
+        let message = "had not ended when the grace of the shutdown was over, and was aborted".to_owned();
+        let report = place.map(|place| Report::new(ReportKind::GraceExceeded, format!("task `{}`", task.name()), place, message));
+        report.into_iter().for_each(|report| core.report(report));
+        task.level().abort(core, CancelReason::Shutdown);
+        core.enqueue(word);
+    }
+    for _ in 0..SHUTDOWN_TURNS {
+        if core.tasks_alive.get() == 0 {
+            break;
+        }
+        ask_new_tasks(core, &mut asked_len, end.deadline);
+        turn::turn(core, Wait::No)?;
+    }
+    Ok(())
+}
+
+/// Cancels the tasks spawned since the last time, newest first. True if there were any.
+fn ask_new_tasks(core: &Core, asked_len: &mut u64, deadline: Instant) -> bool {
+    let spawned_len = core.tasks_spawned.get();
+    if *asked_len == spawned_len {
+        return false;
+    }
+    for (word, task) in newest_first(core).into_iter().filter(|(_, task)| task.number() >= *asked_len) {
+        task.level().request(core, CancelReason::Shutdown, deadline);
+        core.enqueue(word);
+    }
+    *asked_len = spawned_len;
+    true
+}
+
+/// The end of the grace: an entry of the timer queue that wakes nobody, so that a poll waits no longer.
+struct End<'a> {
+    core: &'a Core,
+    deadline: Instant,
+    timer: Word,
+}
+
+impl End<'_> {
+    fn after(core: &Core, grace: Duration) -> End<'_> {
+        let deadline = core.now() + grace;
+        End { core, deadline, timer: core.arm_waker(deadline, Waker::noop().clone(), Location::caller()) }
+    }
+
+    fn has_come(&self) -> bool {
+        self.core.with_slot(self.timer, |_| ()).is_none()
+    }
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        drop(self.core.remove(self.timer));
+    }
+}
