@@ -40,9 +40,9 @@ use crate::engine::cancel_tree::CancelReason;
 /// # Ok::<(), miniloop::LoopError>(())
 /// ```
 ///
-/// The future is polled first: a value that is ready is never lost, and only a future that is pending is stopped. Of nested catch points the
-/// innermost is asked first; several are asked at once when they stand beside each other, as in a `join!`. Outside any task it is as if
-/// `catch` were not there.
+/// The future is polled first: a value that is ready is never lost, and only a future that is pending is stopped. Of nested catch points
+/// the innermost is asked first; several are asked at once when they stand beside each other, as in a `join!`. Outside any task it is as
+/// if `catch` were not there.
 ///
 /// # Errors
 /// [`Cleanup`] when somebody asked to stop. The future has been dropped by then.

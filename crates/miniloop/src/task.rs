@@ -98,7 +98,8 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
 
 /// A spawned task: await it for its result.
 ///
-/// Dropping it [cancels](Task::cancel) the task. A task that is to go on without a handle is given to the loop with [`detach`](Task::detach).
+/// Dropping it [cancels](Task::cancel) the task. A task that is to go on without a handle is given to the loop with
+/// [`detach`](Task::detach).
 ///
 /// # Panics
 /// Polling it panics when the result has been taken, when the task awaits itself, and under another loop than the first time.

@@ -17,8 +17,8 @@
 //! end      level.remove(), then drop the body: what it held answers to the level above at once. Dropping the level does the same.
 //! ```
 //!
-//! The level of a job (a task, the main future) is the bottom of the path: `run_job.rs` enters it with [`Level::enter_job`]. A level belongs
-//! to the loop under which it is polled, and to one only.
+//! The level of a job (a task, the main future) is the bottom of the path: `run_job.rs` enters it with [`Level::enter_job`]. A level
+//! belongs to the loop under which it is polled, and to one only.
 //!
 //! A [`Point`] is what registers below levels: a catch point or a shield. It may be polled anywhere, moved to another task or loop, and
 //! outside any task it is not there at all (C13).
