@@ -50,7 +50,7 @@ use crate::engine::cancel_tree::CancelReason;
 /// # Cancellation
 /// Dropping it drops the future, without clean-up; the request goes on to the catch point above.
 pub fn catch<F: Future>(future: F) -> Catch<F> {
-    Catch { point: Point::CATCH, body: Some(future) }
+    Catch { point: Point::catch(), body: Some(future) }
 }
 
 pin_project! {

@@ -215,7 +215,7 @@ pub fn scope<T, B: AsyncFnOnce(&Scope) -> T>(options: ScopeOptions, body: B) -> 
         Scoped {
             over: Over(scope.clone()),
             home: Home::default(),
-            shield: options.is_shielded.then(|| Point::SHIELD),
+            shield: options.is_shielded.then(Point::shield),
             timer: None,
             body: Some(body),
         }
@@ -443,7 +443,7 @@ fn poll_deadline(timer: &mut Option<Sleep>, deadline: Option<Instant>, cx: &mut 
 /// # Cancellation
 /// Dropping it drops the future: no shield helps against `select!`, [`Task::abort`](crate::Task::abort) or the end of a grace.
 pub fn shield<F: Future>(future: F) -> impl Future<Output = F::Output> {
-    Shield { point: Point::SHIELD, body: Some(future) }
+    Shield { point: Point::shield(), body: Some(future) }
 }
 
 pin_project! {

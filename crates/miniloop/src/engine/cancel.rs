@@ -239,8 +239,13 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    pub(crate) const CATCH: Point = Point::new(Kind::Catch);
-    pub(crate) const SHIELD: Point = Point::new(Kind::Shield);
+    pub(crate) const fn catch() -> Point {
+        Point::new(Kind::Catch)
+    }
+
+    pub(crate) const fn shield() -> Point {
+        Point::new(Kind::Shield)
+    }
 
     const fn new(kind: Kind) -> Point {
         Point { node: Cell::new(Word::STALE), kind, _not_send: PhantomData }
