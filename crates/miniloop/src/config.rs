@@ -47,6 +47,12 @@ pub(crate) const BLOCKING_IDLE: Duration = Duration::from_secs(10);
 /// How long closing a loop waits for jobs that run or wait. A thread cannot be stopped, so this only says when to go on without it.
 pub(crate) const BLOCKING_GRACE: Duration = Duration::from_secs(10);
 
+/// How long an attempt to connect may go on before the next address is tried beside it: the recommendation of RFC 8305.
+pub(crate) const CONNECT_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// How many addresses of a host are tried at a time. A name may have hundreds, and each attempt is a descriptor.
+pub(crate) const CONNECT_ATTEMPTS: usize = 8;
+
 /// How many descriptors one wait can report; a wait that fills this is repeated at once.
 pub(crate) const EVENTS_PER_WAIT: usize = 256;
 

@@ -61,6 +61,7 @@ mod group;
 mod interval;
 pub mod schedule;
 pub mod sync;
+pub mod thread;
 mod registration;
 mod readiness;
 mod byte_stream;
@@ -68,7 +69,6 @@ mod byte_stream_methods;
 pub mod io;
 pub mod net;
 mod sock;
-pub mod thread;
 pub mod signal;
 pub mod diag;
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn say_something_in_every_room(address: SocketAddr) {
 }
 
 async fn say_hello(address: SocketAddrV4, number: usize) {
-    let stream = TcpStream::connect(address.into()).await.expect("the server listens");
+    let stream = TcpStream::connect(address).await.expect("the server listens");
     let room = room(number);
     let requests = format!("JOIN eve {room}\nMSG hello {number}\nQUIT\n");
     let written = stream.write(requests.as_bytes()).await.expect("the server takes it");

@@ -70,7 +70,7 @@ fn a_stop_waits_for_the_commit_and_for_the_answers_behind_it() {
         for _ in 0..3 {
             miniloop::yield_now().await;
         }
-        let refused = TcpStream::connect(world.address.into()).await.map_err(|error| error.kind());
+        let refused = TcpStream::connect(world.address).await.map_err(|error| error.kind());
         assert_eq!(refused.err(), Some(ErrorKind::ConnectionRefused));
         eve.say("MSG too late").await;
         verdicts.send(Ok(())).expect("the storage waits");

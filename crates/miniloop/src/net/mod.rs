@@ -8,6 +8,7 @@
 //! | single messages within the machine, which are not | [`UnixDatagram`] |
 //! | bytes in one direction, to a child process for instance | [`io::pipe`](crate::io::pipe) |
 //! | any other descriptor: named pipes, raw sockets, `SOCK_SEQPACKET`, netlink | [`Readiness`](crate::Readiness) |
+//! | the addresses of a name | [`resolve()`]; [`TcpStream::connect`] does it by itself |
 //! | a socket that other code made and keeps | [`sock_recv`](crate::sock_recv) and its like |
 //!
 //! Every operation tries its system call first and waits only if that would block. Sockets are watched from the start to the end of their
@@ -31,8 +32,11 @@ mod unix_listener;
 mod datagram;
 mod udp_socket;
 mod unix_datagram;
+mod resolve;
+mod connect;
 
 pub use self::listener::{Accept, Incoming};
+pub use self::resolve::{Destination, resolve};
 pub use self::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use self::tcp_listener::TcpListener;
 pub use self::tcp_stream::TcpStream;

@@ -52,19 +52,8 @@ enum Inner {
 }
 
 impl TcpStream {
-    /// Connects to an address.
-    ///
-    /// # Errors
-    /// What the peer or the network says, `ConnectionRefused` for instance.
-    ///
-    /// # Cancellation
-    /// Dropping the future closes the half-open connection.
-    ///
-    /// # Panics
-    /// Outside a loop.
-    #[doc(alias = "open_connection")]
-    #[doc(alias = "create_connection")]
-    pub async fn connect(address: SocketAddr) -> io::Result<Self> {
+    /// Connects to one address. Dropping the future closes the half-open connection.
+    pub(super) async fn connect_to(address: SocketAddr) -> io::Result<Self> {
         let (socket, is_connected) = system_calls::connect(address)?;
         // Registered only now: a socket that has not begun to connect reports a hang-up.
         let stream = Self::new(socket, is_connected)?;

@@ -219,7 +219,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) async fn connect(world: &World) -> Peer {
-        let stream = TcpStream::connect(world.address.into()).await.expect("the server listens");
+        let stream = TcpStream::connect(world.address).await.expect("the server listens");
         stream.set_nodelay(true).expect("it is a socket");
         Peer { stream, unread: Vec::new() }
     }
