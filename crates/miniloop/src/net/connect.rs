@@ -43,9 +43,9 @@ impl TcpStream {
     /// at a time.
     ///
     /// # Errors
-    /// Of one address: what the peer or the network says, `ConnectionRefused` for instance. Of several: one error that tells what became of
-    /// each, with the kind that all of them have, or else [`Other`](io::ErrorKind::Other). `InvalidInput` when the text is no place. Those of
-    /// [`resolve`](super::resolve()).
+    /// Of one address: what the peer or the network says, `ConnectionRefused` for instance. Of several: one error that tells what became
+    /// of each, with the kind that all of them have, or else [`Other`](io::ErrorKind::Other). `InvalidInput` when the text is no place.
+    /// Those of [`resolve`](super::resolve()).
     ///
     /// # Cancellation
     /// Dropping the future closes the half-open connections.
