@@ -101,3 +101,6 @@ pub(crate) const DUMP_INDENT_MAX: usize = 32;
 
 /// How long a callback or a poll may take in debug mode before it is reported; asyncio's limit.
 pub(crate) const SLOW_CALLBACK_IN_DEBUG: Duration = Duration::from_millis(100);
+
+/// How many bytes of a child process's standard output, and of its standard error, are collected unless the command says otherwise.
+pub(crate) const PROCESS_OUTPUT_LEN_MAX: usize = 16 * 1_024 * 1_024;

@@ -70,6 +70,7 @@ pub mod io;
 pub mod net;
 mod sock;
 pub mod signal;
+pub mod process;
 pub mod diag;
 #[cfg(test)]
 mod test_support;
