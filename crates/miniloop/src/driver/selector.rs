@@ -35,7 +35,8 @@ pub enum DriverKind {
     ///
     /// It watches numbers, not files. If a watched number is closed and opened again as something that the system cannot tell from the
     /// first (two eventfds on Linux, two sockets on some systems), the old callbacks are called for the new file until they are replaced or
-    /// removed. Out-of-band data alone makes nothing readable.
+    /// removed. Out-of-band data alone makes nothing readable. Devices that are always ready, such as `/dev/null`, are watched as such,
+    /// which epoll refuses.
     Poll,
 }
 

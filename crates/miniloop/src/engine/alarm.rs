@@ -34,11 +34,11 @@ impl Alarm {
         self.is_host_inside.set(true);
     }
 
-    /// `deadline`: when the loop must be turned again, `now` the latest reading of the clock.
-    pub(crate) fn host_leaves(&self, deadline: Option<Instant>, now: Instant) {
+    /// `deadline`: when the loop must be turned again.
+    pub(crate) fn host_leaves(&self, deadline: Option<Instant>, now: impl Fn() -> Instant) {
         self.is_host_inside.set(false);
         // A deadline that has passed may have been told already, and is told once.
-        let still_stands = deadline == self.deadline.get() && deadline.is_none_or(|deadline| deadline > now);
+        let still_stands = deadline == self.deadline.get() && deadline.is_none_or(|deadline| deadline > now());
         if !still_stands {
             self.set(deadline);
         }

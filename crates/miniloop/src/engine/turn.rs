@@ -121,7 +121,7 @@ impl Drop for Running<'_> {
             let _has_no_mail_left = self.core.inbox.fall_asleep();
         }
         if let Some(alarm) = &self.core.alarm {
-            alarm.host_leaves(self.core.next_turn(), self.core.latest_reading.get());
+            alarm.host_leaves(self.core.next_turn(), || self.core.now());
         }
         context::stop_running();
     }

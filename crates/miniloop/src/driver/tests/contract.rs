@@ -235,6 +235,19 @@ fn an_event_of_a_forgotten_source_does_not_reach_its_successor() {
 }
 
 #[test]
+fn an_io_object_that_was_closed_too_early_does_not_keep_the_loop_busy() {
+    let (ours, _theirs) = pair();
+    let mut bench = Bench::new();
+    let id = bench.register(&ours);
+    bench.poll();
+    bench.wait_alone(id, R, "r");
+    drop(ours);
+    bench.poll();
+    assert_eq!((bench.watched(), bench.is_quiet()), (0, true));
+    drop(bench.driver.deregister(id));
+}
+
+#[test]
 fn deregistering_leaves_nothing_in_the_kernel_although_a_duplicate_lives() {
     let (ours, mut theirs) = pair();
     let _duplicate = ours.try_clone().unwrap();
