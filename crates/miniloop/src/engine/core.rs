@@ -77,7 +77,7 @@ pub(crate) struct Core {
     /// How many jobs have run since the last poll.
     pub(crate) jobs_since_poll: Cell<usize>,
     /// The latest reading of the clock, so that a deadline in the past is known without another one.
-    latest_reading: Cell<Instant>,
+    pub(crate) latest_reading: Cell<Instant>,
     /// What a virtual clock showed at the last poll.
     pub(crate) time_at_poll: Cell<Instant>,
     /// No live timer is earlier; the earliest may be later when it was cancelled since.
