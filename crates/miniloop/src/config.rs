@@ -104,3 +104,16 @@ pub(crate) const SLOW_CALLBACK_IN_DEBUG: Duration = Duration::from_millis(100);
 
 /// How many bytes of a child process's standard output, and of its standard error, are collected unless the command says otherwise.
 pub(crate) const PROCESS_OUTPUT_LEN_MAX: usize = 16 * 1_024 * 1_024;
+
+/// How often a watchdog looks within its limit: it tells at most two looks late.
+pub(crate) const WATCHDOG_LOOKS_PER_LIMIT: u32 = 4;
+
+/// However short its limit, a watchdog does not look more often than this.
+pub(crate) const WATCHDOG_INTERVAL_MIN: Duration = Duration::from_millis(1);
+
+/// How many slices and wakes a trace records unless told otherwise: some 10 MB, and three times that in the file. What comes then is only
+/// counted.
+pub(crate) const TRACE_EVENTS_MAX: usize = 200_000;
+
+/// How long dropping a trace waits for its file to be written. A disk that takes longer goes on in the background.
+pub(crate) const TRACE_WRITE_GRACE: Duration = Duration::from_secs(5);

@@ -5,7 +5,11 @@
 //! | Question | Answer |
 //! |---|---|
 //! | What does the program wait for? | [`dump`]; a [`LoopError::Deadlock`](crate::LoopError::Deadlock) carries one, too |
+//! | The same, asked from outside: `kill -USR1` | [`dump_on`] |
 //! | How much happens, which bounds bite? | [`stats`] |
+//! | Which callback was slow? | [`Builder::slow_callback`](crate::Builder::slow_callback), [debug mode](crate::LoopHandle::set_debug) |
+//! | Which callback blocks the loop now? | [`Watchdog`] |
+//! | What happened when, and who woke whom? | [`trace`] |
 //!
 //! ```text
 //! event loop 0: 0 jobs ready, 1 timer (the next in 4.9s), 2 descriptors, 0 messages of other threads
@@ -17,10 +21,17 @@
 //!   callback of every 1s at src/main.rs:8:12
 //! ```
 
+mod chrome;
 mod debug;
+mod on_signal;
 mod stats;
+mod trace;
+mod watchdog;
 
+pub use self::on_signal::{dump_on, dump_on_with};
 pub use self::stats::{Stats, stats};
+pub use self::trace::{Finish, TraceGuard, TraceSummary, trace};
+pub use self::watchdog::{Blocked, Watchdog};
 pub use crate::dump::{CallbackDump, Dump, TaskDump, TaskKind, TaskState};
 
 use crate::engine::inspect;

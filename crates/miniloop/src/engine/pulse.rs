@@ -9,8 +9,6 @@
 //! and after it has read the words has read those of one job: the writer makes the beat even before it touches them. Each store is a plain
 //! one on x86. This file is listed for `unsafe`: a place travels as the address of a static.
 
-#![allow(dead_code, reason = "the readers come next")]
-
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};

@@ -4,8 +4,6 @@
 //! one before, so that what nests in the program nests in the records also on a virtual clock, which stands still. Records hold numbers
 //! and places; `diag/trace.rs` makes text of them, on another thread.
 
-#![allow(dead_code, reason = "the readers come next")]
-
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::rc::Rc;
@@ -14,7 +12,7 @@ use crate::engine::word::Word;
 use crate::instant::Instant;
 
 pub(crate) struct Timeline {
-    pub(crate) records: Records,
+    records: Records,
     records_max: usize,
     latest: u64,
     turn_began: Option<u64>,
@@ -29,6 +27,13 @@ pub(crate) struct Records {
     pub(crate) names: BTreeMap<u64, String>,
     /// How many slices and wakes there was no room for.
     pub(crate) dropped: u64,
+    pub(crate) loop_number: u16,
+}
+
+impl Records {
+    pub(crate) fn len(&self) -> usize {
+        self.slices.len() + self.wakes.len()
+    }
 }
 
 /// A stretch of time, in nanoseconds of the loop's clock.
@@ -45,6 +50,10 @@ pub(crate) enum What {
     Poll,
     /// In the driver, asleep or looking.
     Wait,
+    /// What other threads sent joins the queue.
+    Inbox,
+    /// Timers that are due join the queue.
+    Timers,
     Round,
     Job {
         word: Word,
@@ -77,6 +86,16 @@ impl Timeline {
         timeline
     }
 
+    pub(crate) fn set_records_max(&mut self, records_max: usize) {
+        self.records_max = records_max;
+    }
+
+    /// Ends the turn that runs, and gives what was recorded.
+    pub(crate) fn finish(mut self, now: Instant) -> Records {
+        self.turn(false, now);
+        self.records
+    }
+
     /// The time of something that happens now.
     pub(crate) fn stamp(&mut self, now: Instant) -> u64 {
         self.latest = now.as_nanos().max(self.latest + 1);
@@ -99,7 +118,7 @@ impl Timeline {
 
     /// Notes what a task is called, the first time.
     pub(crate) fn name(&mut self, word: Word, name: Option<Rc<str>>, number: u64) {
-        if self.len() < self.records_max {
+        if self.records.len() < self.records_max {
             let name = || name.map_or_else(|| format!("task-{number}"), |name| name.to_string());
             self.records.names.entry(word.as_u64()).or_insert_with(name);
         }
@@ -113,12 +132,8 @@ impl Timeline {
         self.turn_began = goes_on.then(|| self.stamp(now));
     }
 
-    fn len(&self) -> usize {
-        self.records.slices.len() + self.records.wakes.len()
-    }
-
     fn has_room(&mut self) -> bool {
-        let has_room = self.len() < self.records_max;
+        let has_room = self.records.len() < self.records_max;
         self.records.dropped += u64::from(!has_room);
         has_room
     }

@@ -213,6 +213,7 @@ fn collect_inbox(core: &Core) {
     if !core.inbox.has_mail() {
         return;
     }
+    let _slice = watched::slice(core, What::Inbox);
     let mut mail = core.mail.take();
     core.inbox.drain(&mut mail, MESSAGES_PER_ROUND);
     let counters = &core.probes.counters;
@@ -233,6 +234,7 @@ fn collect_due_timers(core: &Core) {
     if core.next_deadline().is_none() {
         return;
     }
+    let _slice = watched::slice(core, What::Timers);
     let now = core.now();
     core.is_poll_due.set(false);
     while let Some(word) = core.pop_due(now) {

@@ -17,7 +17,7 @@
 //! ([`Builder::blocking_grace`](crate::Builder::blocking_grace)), with a report.
 
 mod error;
-mod start;
+pub(crate) mod start;
 mod jobs;
 mod worker;
 pub(crate) mod pool;

@@ -1,0 +1,233 @@
+//! Records what a loop does, as a file for `chrome://tracing` or <https://ui.perfetto.dev>.
+//!
+//! The loop only records, in memory and up to a bound (`engine/timeline.rs`). When the recording ends, a thread of its own makes text of
+//! the records and writes it, so a slow disk or a reader of a pipe cannot hold the loop: [`TraceGuard::finish`] is awaited, and dropping
+//! the guard waits at most 5 s. The text itself is `diag/chrome.rs`.
+
+use std::fmt;
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, BufWriter, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use crate::config::{TRACE_EVENTS_MAX, TRACE_WRITE_GRACE};
+use crate::diag::chrome;
+use crate::engine::context;
+use crate::engine::core::Core;
+use crate::engine::in_flight;
+use crate::engine::probes::TIMELINE;
+use crate::engine::timeline::{Records, Timeline};
+use crate::handle::LoopHandle;
+use crate::panic_payload::PanicPayload;
+use crate::primitives::{Arc, Condvar, Mutex, lock, wait_while};
+use crate::reply::{Receiver, reply};
+use crate::report::{log_error, log_warning};
+use crate::thread::start::start;
+
+/// Records what the running loop does from now on; the file is made at once and written when the guard ends.
+///
+/// ```
+/// use miniloop::diag;
+///
+/// let path = std::env::temp_dir().join(format!("trace-{}.json", std::process::id()));
+/// miniloop::run(async {
+///     let trace = diag::trace(&path)?;
+///     miniloop::spawn(async { miniloop::yield_now().await }).named("worker").await.unwrap();
+///     let summary = trace.finish().await?;
+///     assert_eq!(summary.dropped, 0);
+///     Ok::<(), std::io::Error>(())
+/// })??;
+/// assert!(std::fs::read_to_string(&path)?.contains("\"worker\""));
+/// std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The file cannot be made; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded.
+///
+/// # Panics
+/// Outside a loop.
+#[track_caller]
+pub fn trace(path: impl AsRef<Path>) -> io::Result<TraceGuard> {
+    let handle = LoopHandle::current();
+    handle.trace(File::create(path)?)
+}
+
+impl LoopHandle {
+    /// Records what this loop does until the guard ends, and writes it to `writer`: turns, polls of the driver, rounds, jobs by the names
+    /// of their tasks, and an arrow from what woke a task to its next poll. As JSON in the trace event format.
+    ///
+    /// Times are those of the loop's clock, each at least a nanosecond after the one before: on a virtual clock that is all that passes
+    /// inside a turn. While it is recorded, a job costs some 100 ns more.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded.
+    pub fn trace(&self, writer: impl Write + Send + 'static) -> io::Result<TraceGuard> {
+        let core = &self.core;
+        if core.probes.has(TIMELINE) {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "a trace of this event loop is being recorded: finish that one first",
+            ));
+        }
+        // The job that runs now is not recorded as one, its wakes are, as those of the turn.
+        let timeline = Timeline::new(TRACE_EVENTS_MAX, core.clock.now(), context::current_task().is_some());
+        *core.probes.timeline.borrow_mut() = Some(timeline);
+        core.probes.set(TIMELINE, true);
+        Ok(TraceGuard { core: core.clone(), writer: Some(Box::new(writer)) })
+    }
+}
+
+/// A trace that is being recorded, see [`trace`].
+///
+/// [`finish`](TraceGuard::finish) is the normal end. Dropping the guard ends the recording, too, and waits for at most 5 s until it is
+/// written; a failure is logged then.
+#[must_use = "the recording ends when the guard is dropped"]
+pub struct TraceGuard {
+    core: Rc<Core>,
+    /// `None` once it has ended.
+    writer: Option<Box<dyn Write + Send>>,
+}
+
+/// What became of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceSummary {
+    /// How many stretches of time and wakes were recorded.
+    pub recorded: u64,
+    /// How many there was no room for.
+    pub dropped: u64,
+}
+
+impl TraceGuard {
+    /// Changes how many events are recorded at most; 200,000 by default, some 10 MB. What comes when they are there is only counted.
+    pub fn events_max(self, events_max: usize) -> TraceGuard {
+        if let Some(timeline) = &mut *self.core.probes.timeline.borrow_mut() {
+            timeline.set_records_max(events_max);
+        }
+        self
+    }
+
+    /// Ends the recording, now, and has a thread write it, which the future waits for.
+    ///
+    /// # Errors
+    /// Those of the writer, and that the system has no thread left.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the thread to write on by itself; a failure is logged.
+    pub fn finish(mut self) -> Finish {
+        let (sender, written) = reply();
+        let told = move |result: io::Result<TraceSummary>| {
+            if let Err(Err(unread)) = sender.send(result) {
+                log_unwritten(&unread);
+            }
+        };
+        Finish { refused: self.end(told).err(), written, is_over: false }
+    }
+
+    /// Ends the recording and starts a thread that writes it and tells how that went.
+    fn end(&mut self, told: impl FnOnce(io::Result<TraceSummary>) + Send + 'static) -> io::Result<()> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let probes = &self.core.probes;
+        probes.set(TIMELINE, false);
+        let timeline = probes.timeline.take();
+        let mut records = timeline.map(|timeline| timeline.finish(self.core.clock.now())).unwrap_or_default();
+        records.loop_number = self.core.id.0;
+        start("trace", move || told(write(records, writer))).map(drop)
+    }
+}
+
+impl Drop for TraceGuard {
+    fn drop(&mut self) {
+        if self.writer.is_none() {
+            return;
+        }
+        let written = Arc::new((Mutex::new(false), Condvar::new()));
+        let telling = written.clone();
+        let started = self.end(move |result| {
+            if let Err(error) = &result {
+                log_unwritten(error);
+            }
+            *lock(&telling.0) = true;
+            telling.1.notify_all();
+        });
+        if let Err(error) = started {
+            return log_unwritten(&error);
+        }
+        let (guard, is_late) = wait_while(&written.1, lock(&written.0), TRACE_WRITE_GRACE, |is_written| !is_written);
+        drop(guard);
+        if is_late {
+            log_warning("a trace is still being written after 5 s, and is left to itself");
+        }
+    }
+}
+
+impl fmt::Debug for TraceGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceGuard").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`TraceGuard::finish`].
+///
+/// # Panics
+/// When polled again after it has given its result.
+#[must_use = "awaiting it says whether the trace was written"]
+pub struct Finish {
+    /// No thread could be started.
+    refused: Option<io::Error>,
+    written: Receiver<io::Result<TraceSummary>>,
+    is_over: bool,
+}
+
+impl Future for Finish {
+    type Output = io::Result<TraceSummary>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.is_over, "this trace was polled after it had been written");
+        if let Some(error) = self.refused.take() {
+            self.is_over = true;
+            return Poll::Ready(Err(error));
+        }
+        let polled = match context::try_current() {
+            Some(core) => self.written.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
+            None => self.written.poll(cx),
+        };
+        if polled.is_pending() {
+            context::waits_for("a trace to be written");
+        }
+        let result = ready!(polled);
+        self.is_over = true;
+        Poll::Ready(result.unwrap_or_else(|| Err(io::Error::other("the thread that writes a trace has vanished"))))
+    }
+}
+
+impl fmt::Debug for Finish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finish").field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}
+
+/// On a thread of its own.
+fn write(records: Records, writer: Box<dyn Write + Send>) -> io::Result<TraceSummary> {
+    let summary = TraceSummary { recorded: records.len() as u64, dropped: records.dropped };
+    let written = catch_unwind(AssertUnwindSafe(move || {
+        let mut writer = BufWriter::new(writer);
+        let written = chrome::write(records, &mut writer).and_then(|()| writer.flush());
+        // Its destructor would write again what could not be written.
+        drop(writer.into_parts());
+        written
+    }));
+    match written {
+        Ok(result) => result.map(|()| summary),
+        Err(payload) => Err(io::Error::other(format!("the writer panicked: {}", PanicPayload::into_message(payload)))),
+    }
+}
+
+fn log_unwritten(error: &io::Error) {
+    log_error(&format!("a trace could not be written: {error}"));
+}
