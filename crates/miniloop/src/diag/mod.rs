@@ -21,12 +21,12 @@
 //!   callback of every 1s at src/main.rs:8:12
 //! ```
 
-mod chrome;
 mod debug;
-mod on_signal;
 mod stats;
-mod trace;
+mod on_signal;
 mod watchdog;
+mod chrome;
+mod trace;
 
 pub use self::on_signal::{dump_on, dump_on_with};
 pub use self::stats::{Stats, stats};
