@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 use futures_core::{FusedFuture, FusedStream, Stream};
 
 use super::error::{SendError, TryRecvError, TrySendError};
-use super::line::{Desk, Line, Waiting, Wakes};
+use super::line::{Desk, Line, WHAT, Waiting, Wakes};
 use super::permits::{Granted, Permits};
 use crate::engine::context::{self, Home};
 use crate::wait_queue::exchange;
@@ -290,7 +290,7 @@ impl<T> Receiver<T> {
         ready!(context::poll_budget(cx));
         let mut received = self.try_recv();
         if matches!(received, Err(TryRecvError::Empty)) {
-            home.check(WAITS_FOR);
+            home.check(WHAT);
             // Foreign code, which may send: so look again before waiting.
             let mut waker = cx.waker().clone();
             received = self.try_recv();

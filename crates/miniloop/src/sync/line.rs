@@ -29,7 +29,6 @@ use std::task::{Context, Poll, Waker, ready};
 use futures_core::FusedFuture;
 
 use crate::engine::context::{self, Home};
-use crate::mutant::{Mutant, is_broken};
 use crate::wait_queue::{Key, WaitQueue, wake_all};
 
 /// Waiters, each with what it asks for, `R`, until it is given a `G`.
@@ -209,13 +208,10 @@ impl<D: Desk> Waiting<D> {
         if let Some(output) = self.attempt() {
             return Some(output);
         }
-        self.home.check(D::WAITS_FOR);
+        self.home.check(WHAT);
         let mut waker = cx.waker().clone();
         let output = self.attempt();
         if output.is_none() {
-            if is_broken(Mutant::WaiterLosesItsPlace) {
-                drop(self.key.take().and_then(|key| self.desk.line().leave(key)));
-            }
             let request = self.desk.request();
             self.desk.line().wait(&mut self.key, request, &mut waker);
         }
@@ -257,3 +253,6 @@ impl<D: Desk> Drop for Waiting<D> {
         }
     }
 }
+
+/// What panics when it is polled under another loop.
+pub(super) const WHAT: &str = "future of `sync`";

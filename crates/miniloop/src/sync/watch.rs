@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::mem;
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -64,10 +65,11 @@ impl<T> State<T> {
 
     /// Puts another value in place of the present one, which is returned to be dropped.
     fn replace(&self, value: T) -> Rc<T> {
-        let replaced = self.value.borrow_mut().as_mut().map(|present| std::mem::replace(present, Rc::new(value)));
-        let replaced = replaced.expect(MODIFYING);
+        let mut value = Rc::new(value);
+        let present = self.value.borrow_mut().as_mut().map(|present| mem::swap(present, &mut value));
+        present.expect(MODIFYING);
         self.tell();
-        replaced
+        value
     }
 
     fn tell(&self) {

@@ -4,9 +4,9 @@
 //! items*, which stays in the buffer until its getter is polled. So an item is lost with nobody: when that getter goes, there is one more
 //! for the next, in the order that the queue is for.
 //!
-//! Cost: a put and a get are one borrow, one virtual call and a few cells each, with priorities the logarithm of the length besides.
+//! Cost: a put and a get are one borrow and a few cells each, with priorities the logarithm of the length besides.
 
-mod order;
+mod items;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use futures_core::FusedFuture;
 
-use self::order::{Order, SmallestFirst};
+use self::items::Items;
 use super::error::{SendError, TryRecvError, TrySendError};
 use super::line::{Desk, Line, Waiting, Wakes};
 use super::permits::{Granted, Permits};
@@ -60,7 +60,7 @@ pub struct Queue<T> {
 
 struct State<T> {
     /// Borrowed while items are compared, which is foreign code: what that may ask for stands in cells of its own.
-    items: RefCell<Box<dyn Order<T>>>,
+    items: RefCell<Items<T>>,
     len: Cell<usize>,
     /// `None`: as much as memory holds.
     capacity: Option<usize>,
@@ -72,10 +72,10 @@ struct State<T> {
     is_closed: Cell<bool>,
 }
 
-impl<T: 'static> Queue<T> {
+impl<T> Queue<T> {
     /// First in, first out. `capacity` is how many items it takes, `None` any number; 0 is taken for 1.
     pub fn new(capacity: impl Into<Option<usize>>) -> Queue<T> {
-        Queue::with(capacity.into(), Box::new(VecDeque::new()))
+        Queue::with(capacity.into(), Items::FirstInFirstOut(VecDeque::new()))
     }
 
     /// Last in, first out.
@@ -91,7 +91,7 @@ impl<T: 'static> Queue<T> {
     /// ```
     #[doc(alias = "LifoQueue")]
     pub fn lifo(capacity: impl Into<Option<usize>>) -> Queue<T> {
-        Queue::with(capacity.into(), Box::new(Vec::new()))
+        Queue::with(capacity.into(), Items::LastInFirstOut(Vec::new()))
     }
 
     /// The smallest first, and of equal ones that which came first.
@@ -113,10 +113,10 @@ impl<T: 'static> Queue<T> {
     where
         T: Ord,
     {
-        Queue::with(capacity.into(), Box::new(SmallestFirst::new()))
+        Queue::with(capacity.into(), Items::smallest_first(T::cmp))
     }
 
-    fn with(capacity: Option<usize>, items: Box<dyn Order<T>>) -> Queue<T> {
+    fn with(capacity: Option<usize>, items: Items<T>) -> Queue<T> {
         let capacity = capacity.map(|capacity| capacity.max(1));
         let state = State {
             items: RefCell::new(items),
@@ -130,9 +130,7 @@ impl<T: 'static> Queue<T> {
         };
         Queue { state: Rc::new(state) }
     }
-}
 
-impl<T> Queue<T> {
     /// Puts an item in, as soon as there is a place and nobody waits longer for it.
     ///
     /// # Errors
@@ -215,8 +213,7 @@ impl<T> Queue<T> {
     pub fn close_now(&self) -> Vec<T> {
         let state = &self.state;
         let mut items = state.items.try_borrow_mut().expect(COMPARING);
-        let empty = items.empty();
-        let mut taken = std::mem::replace(&mut *items, empty);
+        let mut taken = items.take();
         drop(items);
         let len = state.len.take();
         let mut wakes = Wakes::default();
@@ -309,12 +306,12 @@ impl<T> State<T> {
 
     /// Takes the item that its getter has. `None` when all were taken out meanwhile, by [`Queue::close_now`].
     fn take(&self) -> Option<T> {
-        self.change(&self.getters, |items| items.pop())
+        self.change(&self.getters, Items::pop)
     }
 
     /// Uses a permit of `permits` to change what is in the queue. Comparing may panic, and what is counted must be what is in there all the
     /// same: so the length says what has happened.
-    fn change<R>(&self, permits: &Permits, change: impl FnOnce(&mut dyn Order<T>) -> R) -> R {
+    fn change<R>(&self, permits: &Permits, change: impl FnOnce(&mut Items<T>) -> R) -> R {
         let mut wakes = Wakes::default();
         let Ok(mut items) = self.items.try_borrow_mut() else {
             permits.release(1, &mut wakes);
@@ -322,7 +319,7 @@ impl<T> State<T> {
             panic!("{COMPARING}");
         };
         let len_before = items.len();
-        let result = catch_unwind(AssertUnwindSafe(|| change(&mut **items)));
+        let result = catch_unwind(AssertUnwindSafe(|| change(&mut items)));
         let len = items.len();
         drop(items);
         self.len.set(len);
