@@ -54,6 +54,7 @@ pub(crate) const CONNECT_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 pub(crate) const CONNECT_ATTEMPTS: usize = 8;
 
 /// How many descriptors one wait can report; a wait that fills this is repeated at once.
+#[cfg(target_os = "linux")]
 pub(crate) const EVENTS_PER_WAIT: usize = 256;
 
 /// How many connections may wait in the kernel for a listener to accept them. The kernel lowers it to `net.core.somaxconn`.
@@ -103,6 +104,7 @@ pub(crate) const DUMP_INDENT_MAX: usize = 32;
 pub(crate) const SLOW_CALLBACK_IN_DEBUG: Duration = Duration::from_millis(100);
 
 /// How many bytes of a child process's standard output, and of its standard error, are collected unless the command says otherwise.
+#[cfg(target_os = "linux")]
 pub(crate) const PROCESS_OUTPUT_LEN_MAX: usize = 16 * 1_024 * 1_024;
 
 /// How often a watchdog looks within its limit: it tells at most two looks late.

@@ -40,6 +40,7 @@ mod dump;
 mod error;
 mod wait_queue;
 mod primitives;
+mod os;
 mod doorbell;
 mod driver;
 mod engine;
@@ -70,6 +71,7 @@ pub mod io;
 pub mod net;
 mod sock;
 pub mod signal;
+#[cfg(target_os = "linux")]
 pub mod process;
 pub mod diag;
 #[cfg(test)]

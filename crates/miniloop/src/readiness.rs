@@ -19,6 +19,7 @@ use futures_io::{AsyncRead, AsyncWrite};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::driver::{Direction, Kind};
+use crate::os;
 use crate::registration::{Place, Registration};
 
 /// Something with a descriptor, watched by the loop: named pipes, terminals, inotify, netlink, tun devices, sockets of other libraries.
@@ -245,7 +246,7 @@ impl<T: AsFd> Readiness<T> {
 /// `WouldBlock` if it is not ready.
 pub(crate) fn look(fd: BorrowedFd<'_>, direction: Direction) -> io::Result<()> {
     let flags = match direction {
-        Direction::Read => PollFlags::IN | PollFlags::PRI | PollFlags::RDHUP,
+        Direction::Read => os::POLL_READ,
         Direction::Write => PollFlags::OUT,
     };
     // Hang-up and errors are said unasked, and concern both directions.

@@ -13,11 +13,11 @@ use std::task::{Context, Poll};
 
 use futures_io::AsyncWrite;
 use rustix::io::ioctl_fionbio;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::byte_stream::{ByteStream, ReadCalls, WriteCalls};
 use crate::byte_stream_methods::{descriptor_traits, read_methods, write_methods};
 use crate::driver::Kind;
+use crate::os;
 use crate::registration::Registration;
 
 /// A pipe: what is written to one end is read from the other.
@@ -44,7 +44,7 @@ use crate::registration::Registration;
 /// Outside a loop.
 #[track_caller]
 pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let (reader, writer) = os::pipe()?;
     Ok((PipeReader::new(reader)?, PipeWriter::new(writer)?))
 }
 
@@ -120,7 +120,7 @@ impl PipeWriter {
     /// Closes the pipe. In its place comes the end of another that nobody reads: what is written from now on fails as it should, and there
     /// is a descriptor still.
     fn close(&mut self) -> io::Result<()> {
-        let (nobody, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (nobody, writer) = os::pipe()?;
         drop(nobody);
         self.inner = Inner::Os(ByteStream { registration: Registration::always_ready(), bytes: PipeEnd(writer) });
         Ok(())

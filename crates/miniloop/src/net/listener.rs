@@ -21,6 +21,7 @@ use super::system_calls;
 use crate::config::ACCEPT_BACK_OFF;
 use crate::driver::{Direction, Kind};
 use crate::engine::context;
+use crate::os;
 use crate::registration::{Line, Place, Registration};
 use crate::report::{Report, ReportKind};
 use crate::time::{Sleep, sleep};
@@ -202,21 +203,7 @@ fn is_starvation(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::NOSPC))
 }
 
-/// Linux passes on what happened to a connection before it was accepted. accept(2) lists what to take for "try the next one".
+/// What happened to a connection before it was accepted: try the next one.
 fn is_of_the_connection(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(
-            Errno::CONNABORTED
-                | Errno::PERM
-                | Errno::PROTO
-                | Errno::NOPROTOOPT
-                | Errno::NETDOWN
-                | Errno::NETUNREACH
-                | Errno::NONET
-                | Errno::HOSTDOWN
-                | Errno::HOSTUNREACH
-                | Errno::OPNOTSUPP
-        )
-    )
+    Errno::from_io_error(error).is_some_and(os::is_of_the_connection)
 }

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::ioctl;
 use rustix::net::addr::SocketAddrArg;
-use rustix::net::{
-    self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt,
-};
+use rustix::net::{self, AddressFamily, RecvFlags, SendAncillaryBuffer, SocketAddrAny, SocketAddrUnix, SocketType, sockopt};
 
 use crate::config::LISTEN_BACKLOG_LEN;
+use crate::os::SEND_FLAGS;
+pub(crate) use crate::os::{accept, unacknowledged_len};
+pub(super) use crate::os::{socket, unix_pair};
 
 /// A socket that listens.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
@@ -44,11 +44,6 @@ pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)
 }
 
-/// The next connection.
-pub(crate) fn accept(socket: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
-    Ok(net::acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
-}
-
 pub(crate) fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     let (len, _untruncated_len) = net::recv(socket, buffer, RecvFlags::DONTWAIT)?;
     Ok(len)
@@ -73,13 +68,6 @@ pub(crate) fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Re
     Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
 }
 
-/// How many bytes the kernel still keeps for the peer, sent or not, because it has not acknowledged them.
-pub(crate) fn unacknowledged_len(socket: impl AsFd) -> io::Result<usize> {
-    // SAFETY: for a TCP socket `SIOCOUTQ` writes one `int` to where its argument points, and nothing else; that is what `Getter` gives it.
-    let len = unsafe { ioctl::ioctl(socket, ioctl::Getter::<SIOCOUTQ, i32>::new()) }?;
-    Ok(usize::try_from(len).unwrap_or(0))
-}
-
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     socket(family(address), SocketType::STREAM)
 }
@@ -93,16 +81,6 @@ pub(super) fn udp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
 
 fn family(address: SocketAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
-}
-
-/// A socket that does not block.
-pub(super) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
-    Ok(net::socket_with(family, kind, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
-}
-
-/// Two sockets that are connected to each other.
-pub(super) fn unix_pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(net::socketpair(AddressFamily::UNIX, kind, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?)
 }
 
 /// A Unix socket that listens.
@@ -124,10 +102,3 @@ pub(super) fn receive_from(socket: impl AsFd, buffer: &mut [u8], is_peek: bool) 
 pub(super) fn send_to(socket: impl AsFd, bytes: &[u8], address: &impl SocketAddrArg) -> io::Result<usize> {
     Ok(net::sendto(socket, bytes, SEND_FLAGS, address)?)
 }
-
-/// A peer that has gone is an error of the call, not a signal to the process.
-const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
-
-/// tcp(7). The same number on every 64-bit architecture that this is built for.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64", target_arch = "s390x"))]
-const SIOCOUTQ: ioctl::Opcode = 0x5411;

@@ -4,12 +4,13 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
+
+use crate::os;
 
 /// # Errors
 /// A path of more than 107 bytes, or one with a zero byte.
@@ -18,10 +19,9 @@ pub(super) fn of_path(path: &Path) -> io::Result<SocketAddrUnix> {
 }
 
 pub(super) fn to_kernel(address: &SocketAddr) -> io::Result<SocketAddrUnix> {
-    match (address.as_pathname(), address.as_abstract_name()) {
-        (Some(path), _) => Ok(SocketAddrUnix::new(path)?),
-        (_, Some(name)) => Ok(SocketAddrUnix::new_abstract_name(name)?),
-        (None, None) => Ok(SocketAddrUnix::new_unnamed()),
+    match address.as_pathname() {
+        Some(path) => Ok(SocketAddrUnix::new(path)?),
+        None => os::pathless_to_kernel(address),
     }
 }
 
@@ -31,11 +31,9 @@ pub(super) fn from_kernel(address: Option<SocketAddrAny>) -> io::Result<SocketAd
         return unnamed();
     };
     let address = SocketAddrUnix::try_from(address)?;
-    match (address.path_bytes(), address.abstract_name()) {
-        (Some(path), _) => SocketAddr::from_pathname(OsStr::from_bytes(path)),
-        // rustix takes no name for the empty abstract one.
-        (_, Some(name)) if !name.is_empty() => SocketAddr::from_abstract_name(name),
-        _ => unnamed(),
+    match address.path_bytes() {
+        Some(path) => SocketAddr::from_pathname(OsStr::from_bytes(path)),
+        None => os::abstract_from_kernel(&address).unwrap_or_else(unnamed),
     }
 }
 
@@ -45,6 +43,8 @@ fn unnamed() -> io::Result<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt;
+
     use super::*;
 
     #[test]

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use super::socket::Stream;
 use super::{system_calls, unix_address};
@@ -19,6 +19,7 @@ use crate::byte_stream::{ByteStream, WriteCalls};
 use crate::byte_stream_methods::{delegate_write, descriptor_traits, read_methods, write_methods};
 use crate::config::UNIX_CONNECT_RETRY;
 use crate::driver::Kind;
+use crate::os;
 use crate::time::sleep;
 
 /// A connection over a Unix socket.
@@ -202,8 +203,8 @@ impl UnixStream {
 
 /// Of any connected Unix socket.
 pub(super) fn peer_cred(socket: impl AsFd) -> io::Result<PeerCredentials> {
-    let credentials = sockopt::socket_peercred(socket)?;
-    Ok(PeerCredentials { pid: credentials.pid.as_raw_pid(), uid: credentials.uid.as_raw(), gid: credentials.gid.as_raw() })
+    let (pid, uid, gid) = os::peer_cred(socket)?;
+    Ok(PeerCredentials { pid, uid, gid })
 }
 
 read_methods!(UnixStream, "", "# let (reader, writer) = miniloop::net::UnixStream::pair()?;");

@@ -1,7 +1,8 @@
 //! Child processes on the loop: start them, feed them, read them, wait for them.
 //!
 //! [`Command`] has the names and defaults of [`std::process::Command`], with one difference: a [`Child`] that is dropped while it runs is
-//! killed, as everything that nobody owns any more ends here; see [`Command::kill_on_drop`].
+//! killed, as everything that nobody owns any more ends here; see [`Command::kill_on_drop`]. This module is Linux's: exits are noticed by
+//! pidfd, which other systems lack.
 //!
 //! ```
 //! use miniloop::io::{BufReader, write_all};
