@@ -1,5 +1,5 @@
-//! Every other Unix. The flags that Linux takes with the call that makes a descriptor are set right after it, so a child that another thread
-//! starts in between inherits the descriptor. What there is no portable call for is `Unsupported`.
+//! Every other Unix. The flags that Linux takes with the call that makes a descriptor are set right after it, so a child that another
+//! thread starts in between inherits the descriptor. What there is no portable call for is `Unsupported`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
