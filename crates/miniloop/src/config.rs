@@ -47,6 +47,13 @@ pub(crate) const BLOCKING_IDLE: Duration = Duration::from_secs(10);
 /// How long closing a loop waits for jobs that run or wait. A thread cannot be stopped, so this only says when to go on without it.
 pub(crate) const BLOCKING_GRACE: Duration = Duration::from_secs(10);
 
+/// How many bytes one job reads from a file, or writes to it, at most: so large that a thread's share in the cost does not count, so small
+/// that a thousand files fit into memory.
+pub(crate) const FILE_BUFFER_LEN: usize = 256 * 1_024;
+
+/// How many entries of a folder one job reads at most.
+pub(crate) const DIR_BATCH_LEN: usize = 64;
+
 /// How long an attempt to connect may go on before the next address is tried beside it: the recommendation of RFC 8305.
 pub(crate) const CONNECT_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 

@@ -70,6 +70,7 @@ mod byte_stream_methods;
 pub mod io;
 pub mod net;
 mod sock;
+pub mod fs;
 pub mod signal;
 #[cfg(target_os = "linux")]
 pub mod process;

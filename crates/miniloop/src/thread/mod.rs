@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a call that blocks or computes for long: hashing, a blocking library | [`spawn_blocking`](crate::spawn_blocking) |
 //! | something that must stay on one thread, or be used in one order: a connection to a database, an open log | [`Worker`] |
+//! | files | [`fs`](crate::fs), which is `spawn_blocking` with the calls of `std::fs` |
 //! | names to be resolved | [`net::resolve`](crate::net::resolve()), the same for `getaddrinfo` |
 //! | a thread that you made, which wants something of the loop | [`Remote`](crate::Remote) |
 //!

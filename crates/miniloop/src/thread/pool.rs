@@ -173,7 +173,6 @@ pub struct Blocking<R> {
 
 impl<R> Blocking<R> {
     /// Leaves the job to itself: it runs, although nobody waits for it. For what was promised already.
-    #[allow(dead_code, reason = "the files' writes will need it")]
     pub(crate) fn leave(mut self) {
         self.queued = None;
     }
