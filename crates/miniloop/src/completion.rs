@@ -170,6 +170,7 @@ fn in_words(what: &str) -> &'static str {
     match what {
         "task" => "a task",
         "promise" => "a promise",
+        "member of a task group" => "a member of a task group",
         _ => "a shared result",
     }
 }

@@ -19,8 +19,8 @@ pub struct Dump {
     pub loop_number: u16,
     /// When it was taken, by the clock of the loop.
     pub now: Instant,
-    /// The main future, then all tasks and group members, each behind its parent and siblings in the order in which they were spawned. One
-    /// whose parent has ended stands at depth 0.
+    /// The main future, then all tasks and group members, each behind its parent, and siblings in the order in which they were spawned,
+    /// tasks before members. One whose parent has ended stands at depth 0.
     pub tasks: Vec<TaskDump>,
     /// Callbacks that run again and again: timers of `call_every`, readers, writers.
     pub repeating: Vec<CallbackDump>,
@@ -44,7 +44,8 @@ pub struct Dump {
 pub struct TaskDump {
     /// What it is.
     pub kind: TaskKind,
-    /// The name that was set, or `task-7` for the eighth task of its loop; `main` for the main future.
+    /// The name that was set, or `task-7` for the eighth task of its loop, `member-0` for the first member of its group; `main` for the main
+    /// future, `body` for the body of a group.
     pub name: String,
     /// The line that spawned it.
     pub place: &'static Location<'static>,
@@ -75,8 +76,10 @@ pub enum TaskKind {
     Main,
     /// A task of its own.
     Task,
-    /// A member of a task group, below the task that the group is in.
+    /// A member of a task group, below the task that polls the group.
     Member,
+    /// The body of a task group, a member like the others.
+    Body,
 }
 
 /// What a task does at the moment of a [`Dump`].
@@ -153,6 +156,7 @@ impl TaskDump {
             TaskKind::Main => write!(f, "the future given to `run_until_complete` at {}", self.place)?,
             TaskKind::Task => write!(f, "task `{}`, spawned at {}", self.name, self.place)?,
             TaskKind::Member => write!(f, "member `{}`, spawned at {}", self.name, self.place)?,
+            TaskKind::Body => write!(f, "body of a task group at {}", self.place)?,
         }
         match self.state {
             TaskState::Running => write!(f, ": running")?,

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use miniloop::diag::{self, Dump, TaskKind, TaskState};
-use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, VirtualClock, promise, sleep, sock_recv, spawn, yield_now};
+use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, VirtualClock, promise, sleep, sock_recv, spawn, task_group, yield_now};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use support::{jumping, manual, ms, run_dry, trace_reports};
@@ -79,6 +79,78 @@ fn a_dump_is_the_tree_of_tasks_in_order_of_spawning_and_says_who_waits_for_what(
     assert_eq!(dump.tasks[2].parent, Some(1));
     assert_eq!((dump.tasks[0].kind, dump.tasks[1].kind), (TaskKind::Main, TaskKind::Task));
     assert_eq!((dump.timers_len, dump.next_timer, dump.descriptors_len, dump.ready_len), (1, Some(ms(50)), 1, 2));
+}
+
+#[test]
+fn members_of_groups_stand_below_the_task_that_polls_the_group() {
+    let (mut event_loop, ..) = jumping();
+    let dump = RefCell::new(None);
+    event_loop
+        .run_until_complete(async {
+            task_group(async |g| {
+                g.spawn(async { sleep(ms(5)).await }).named("first");
+                g.spawn(async {
+                    task_group(async |inner| {
+                        inner.spawn(async { sleep(ms(5)).await });
+                        let _task = spawn(pending::<()>()).named("a task");
+                        sleep(ms(5)).await;
+                    })
+                    .await;
+                });
+                yield_now().await;
+                yield_now().await;
+                dump.replace(Some(diag::dump()));
+            })
+            .await;
+        })
+        .unwrap();
+    let dump = dump.take().unwrap();
+    let expected = [
+        "main Running: ",
+        "  body Running: ",
+        "  first Waiting: a deadline",
+        "  member-1 Waiting: the members of its task group",
+        "    body Waiting: a deadline",
+        "      a task Ready: ",
+        "    member-0 Waiting: a deadline",
+    ];
+    assert_eq!(outline(&dump), expected);
+    let kinds: Vec<_> = dump.tasks.iter().map(|task| task.kind).collect();
+    assert_eq!((kinds[1], kinds[2], kinds[5]), (TaskKind::Body, TaskKind::Member, TaskKind::Task));
+}
+
+#[test]
+fn a_slow_member_of_a_group_is_blamed_and_not_who_polls_it_c179() {
+    check_slow(
+        |l, clock| {
+            let slow = async move {
+                task_group(async |g| {
+                    let other = clock.clone();
+                    g.spawn(async move { clock.advance(ms(150)) }).named("slow");
+                    g.spawn(async move { other.advance(ms(90)) });
+                })
+                .await;
+            };
+            l.spawn(slow).detach();
+        },
+        &["Slow member `slow`: for 150.0ms; the limit is 100ms"],
+    );
+    // None of them is slow, all of them together are.
+    check_slow(
+        |l, clock| {
+            let slow = async move {
+                task_group(async |g| {
+                    for _ in 0..3 {
+                        let clock = clock.clone();
+                        g.spawn(async move { clock.advance(ms(50)) });
+                    }
+                })
+                .await;
+            };
+            l.spawn(slow).named("group").detach();
+        },
+        &["Slow task `group`: for 150.0ms; the limit is 100ms"],
+    );
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::panic::Location;
+use std::pin::pin;
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +17,7 @@ use std::time::Duration;
 
 use miniloop::diag::{self, Watchdog};
 use miniloop::signal::Signal;
-use miniloop::{Abandoned, EventLoop, LoopHandle, promise, sleep, spawn, yield_now};
+use miniloop::{Abandoned, EventLoop, LoopHandle, promise, sleep, spawn, task_group, yield_now};
 use serde_json::Value;
 
 use support::{jumping, manual, ms, trace_reports};
@@ -75,6 +78,25 @@ fn a_watchdog_may_be_dropped_by_its_own_callback_and_on_another_thread() {
     event_loop.handle().call_soon(move || told.recv().unwrap());
     event_loop.run_once().unwrap();
     event_loop.run_ready().unwrap();
+}
+
+#[test]
+fn a_watchdog_sees_members_of_groups_and_then_the_task_around_them_again_c179() {
+    let (mut event_loop, ..) = manual();
+    let handle = event_loop.handle();
+    let (_watchdog, told) = watchdog(&handle);
+    let member_line = Location::caller().line() + 4;
+    let main = async {
+        let blamed = Cell::new(0);
+        let mut group = pin!(task_group(async |g| {
+            g.spawn(async { blamed.set(told.recv().unwrap().place.line()) });
+        }));
+        let around = poll_fn(|cx| group.as_mut().poll(cx).map(|()| told.recv().unwrap().place.line())).await;
+        (blamed.get(), around)
+    };
+    let main_line = Location::caller().line() + 1;
+    let lines = event_loop.run_until_complete(main).unwrap();
+    assert_eq!(lines, (member_line, main_line));
 }
 
 /// Sends on what is logged, on whichever thread.
@@ -250,14 +272,19 @@ fn a_trace_nests_turns_rounds_and_jobs_and_leads_from_wakes_to_polls() {
             reader.await.unwrap().unwrap();
             sleeper.await.unwrap();
             LoopHandle::current().remote().call_soon(|| ()).unwrap();
-            sleep(ms(1)).await;
+            task_group(async |g| drop(g.spawn(async { sleep(ms(1)).await }).named("member"))).await;
         })
         .unwrap();
     event_loop.run_until_complete(trace.finish()).unwrap().unwrap();
     let events = file.events();
     let slices = slices(&events);
     let named = |name: &str| slices.iter().filter(|slice| slice.name == name).collect::<Vec<_>>();
-    for (name, path) in [("main", &["turn", "round"][..]), ("sleeper", &["turn", "round"]), ("wait", &["turn", "poll"])] {
+    for (name, path) in [
+        ("main", &["turn", "round"][..]),
+        ("sleeper", &["turn", "round"]),
+        ("wait", &["turn", "poll"]),
+        ("member `member`", &["turn", "round", "main"]),
+    ] {
         assert!(!named(name).is_empty() && named(name).iter().all(|slice| slice.path == path), "{name}");
     }
     assert!(named("timers").iter().all(|slice| slice.path == ["turn", "poll"]));
@@ -266,7 +293,9 @@ fn a_trace_nests_turns_rounds_and_jobs_and_leads_from_wakes_to_polls() {
     let arrows = arrows(&events);
     let arrows: Vec<_> = arrows.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
     let reader = "the \"reader\"\n\\";
-    for arrow in [("main", reader), ("main", "sleeper"), ("timers", "sleeper"), ("sleeper", reader), (reader, "main"), ("timers", "main")] {
+    for arrow in
+        [("main", reader), ("main", "sleeper"), ("timers", "sleeper"), ("sleeper", reader), (reader, "main"), ("timers", "member `member`")]
+    {
         assert!(arrows.contains(&arrow), "{arrow:?} is not in {arrows:#?}");
     }
     assert!(arrows.iter().any(|(from, to)| *from == "messages" && to.starts_with("callback watching.rs:")), "{arrows:?}");

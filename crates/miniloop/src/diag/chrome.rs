@@ -56,7 +56,7 @@ fn job_name(kind: JobKind, place: &Location<'_>, name: Option<&str>) -> String {
     let place = || format!("{}:{}", place.file().rsplit('/').next().unwrap_or_default(), place.line());
     match kind {
         JobKind::Main => "main".to_owned(),
-        JobKind::Task => name.map_or_else(|| format!("task of {}", place()), str::to_owned),
+        JobKind::Task | JobKind::Member => name.map_or_else(|| format!("task of {}", place()), str::to_owned),
         JobKind::Callback => format!("callback {}", place()),
         JobKind::Repeat => format!("repeating {}", place()),
         JobKind::Report => "error handler".to_owned(),

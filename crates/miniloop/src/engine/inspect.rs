@@ -4,12 +4,15 @@
 //! over the table and an allocation or two per task. Who awaits whom is found from the other side: a task knows the wakers of its readers,
 //! and a waker is a number.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::dump::{CallbackDump, Dump, TaskDump, TaskKind, TaskState};
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, Slot};
+use crate::engine::member_list::{MemberList, Seat};
 use crate::engine::waker;
 use crate::engine::word::Word;
 
@@ -39,25 +42,46 @@ pub(crate) fn dump(core: &Core) -> Dump {
 /// A task that has yet to find its place in the tree.
 struct Found {
     word: Word,
-    /// Its place in the order of spawning; the main future has none and comes first.
-    number: Option<u64>,
+    order: Order,
     parent: Option<Word>,
     line: TaskDump,
 }
 
+/// The order of siblings. Tasks and members of a group have numbers; groups are told apart by their lists, and put in order by the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Order {
+    Main,
+    Task(u64),
+    Member { group: usize, number: u64 },
+}
+
 fn tasks(core: &Core) -> Vec<Found> {
     let awaits = awaited_by(core);
-    let running = context::current_task();
+    let running = running(core);
     // On a system clock zero is no reading: the machine has been up for longer.
     let is_reading = core.clock.as_virtual().is_some() || core.latest_reading.get().as_nanos() > 0;
+    let groups = RefCell::new(BTreeMap::new());
+    let group_of = |list: &Rc<MemberList>| {
+        let mut groups = groups.borrow_mut();
+        let next = groups.len();
+        *groups.entry(Rc::as_ptr(list)).or_insert(next)
+    };
     let mut found = core.survey(|word, slot| {
-        let (kind, name, number, parent) = match &slot.job {
-            Job::Main => (TaskKind::Main, "main".to_owned(), None, None),
-            Job::Task(task) => (TaskKind::Task, task.name(), Some(task.number()), task.parent()),
+        let (kind, name, order, parent) = match &slot.job {
+            Job::Main => (TaskKind::Main, "main".to_owned(), Order::Main, None),
+            Job::Task(task) => (TaskKind::Task, task.name(), Order::Task(task.number()), task.parent()),
+            Job::Member(seat) => {
+                let (kind, name, number) = match seat.given_name(word) {
+                    _ if seat.index == Seat::BODY => (TaskKind::Body, "body".to_owned(), 0),
+                    Some(name) => (TaskKind::Member, name.to_string(), u64::from(seat.number) + 1),
+                    None => (TaskKind::Member, format!("member-{}", seat.number), u64::from(seat.number) + 1),
+                };
+                (kind, name, Order::Member { group: group_of(&seat.list), number }, seat.list.poller())
+            }
             _ => return None,
         };
         let state = match () {
-            () if running == Some(word) => TaskState::Running,
+            () if running.contains(&word) => TaskState::Running,
             () if slot.is_queued => TaskState::Ready,
             () => TaskState::Waiting,
         };
@@ -74,10 +98,16 @@ fn tasks(core: &Core) -> Vec<Found> {
             since: is_reading.then_some(slot.since),
             polls: slot.polls,
         };
-        Some(Found { word, number, parent, line })
+        Some(Found { word, order, parent, line })
     });
-    found.sort_by_key(|found| found.number);
+    found.sort_by_key(|found| found.order);
     found
+}
+
+/// Who is being polled: a task, or a member and those whose groups it is in.
+fn running(core: &Core) -> Vec<Word> {
+    let poller = |word: &Word| core.with_slot(*word, |slot| if let Job::Member(seat) = &slot.job { seat.list.poller() } else { None })?;
+    std::iter::successors(context::current_task(), poller).collect()
 }
 
 /// The names of the tasks whose results a word waits for.

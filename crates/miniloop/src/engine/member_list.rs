@@ -83,13 +83,17 @@ pub(crate) struct Seat {
 impl Seat {
     pub(crate) const BODY: u32 = u32::MAX;
 
+    /// The name that was given to it.
+    pub(crate) fn given_name(&self, word: Word) -> Option<Rc<str>> {
+        self.list.names.borrow().get(&word.as_u64()).cloned()
+    }
+
     /// What the member is called in reports and dumps: ``member `reader` ``, or `body of a task group`.
     pub(crate) fn describe(&self, word: Word) -> String {
         if self.index == Seat::BODY {
             return "body of a task group".to_owned();
         }
-        let name = self.list.names.borrow().get(&word.as_u64()).cloned();
-        describe_member(name.as_deref(), self.number)
+        describe_member(self.given_name(word).as_deref(), self.number)
     }
 }
 

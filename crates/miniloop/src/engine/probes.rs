@@ -30,6 +30,8 @@ pub(crate) struct Probes {
     watchers: Cell<u8>,
     /// The limit that was asked for; in debug mode there is one anyway.
     slow_limit: Cell<Option<Duration>>,
+    /// How much of the time of the job that runs has been reported already, of members of its groups.
+    pub(crate) slow_inside: Cell<Duration>,
     /// Kept while a watchdog reads it.
     pub(crate) pulse: RefCell<Option<Arc<Pulse>>>,
     /// Kept while it is recorded.

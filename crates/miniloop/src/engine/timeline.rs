@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::rc::Rc;
 
 use crate::engine::word::Word;
 use crate::instant::Instant;
@@ -66,6 +65,7 @@ pub(crate) enum What {
 pub(crate) enum JobKind {
     Main,
     Task,
+    Member,
     Callback,
     Repeat,
     Report,
@@ -117,9 +117,8 @@ impl Timeline {
     }
 
     /// Notes what a task is called, the first time.
-    pub(crate) fn name(&mut self, word: Word, name: Option<Rc<str>>, number: u64) {
+    pub(crate) fn name(&mut self, word: Word, name: impl FnOnce() -> String) {
         if self.records.len() < self.records_max {
-            let name = || name.map_or_else(|| format!("task-{number}"), |name| name.to_string());
             self.records.names.entry(word.as_u64()).or_insert_with(name);
         }
     }

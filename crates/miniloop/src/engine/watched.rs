@@ -7,10 +7,12 @@
 use std::cell::Cell;
 use std::panic::Location;
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::engine::core::Core;
 use crate::engine::job::Cause;
 use crate::engine::probes::{DEBUG, PULSE, TIMED, TIMELINE, count};
+use crate::engine::pulse::Beat;
 use crate::engine::timeline::{JobKind, What};
 use crate::engine::word::Word;
 use crate::instant::Instant;
@@ -22,8 +24,10 @@ pub(crate) struct Watched<'a> {
     word: Word,
     subject: Subject,
     place: &'static Location<'static>,
-    /// When it began, if anybody asked.
-    began: Option<Instant>,
+    /// What the pulse showed before: the task whose group this is a member of.
+    around: Option<Beat>,
+    /// When it began, and what had been reported of the job around it, if anybody asked.
+    began: Option<(Instant, Duration)>,
     /// When it began in the timeline.
     slice_began: Option<u64>,
 }
@@ -32,37 +36,61 @@ pub(crate) struct Watched<'a> {
 pub(crate) enum Subject {
     Main,
     Task { number: u64, name: Option<Rc<str>> },
+    Member(String),
     Callback,
     Repeat(Cause),
     Report,
 }
 
+/// A member of a group that is about to be polled, inside the job that polls the group.
+pub(crate) fn member<'a>(core: &'a Core, word: Word, place: &'static Location<'static>) -> Option<Watched<'a>> {
+    let name = core.probes.is_watched().then(|| core.member_named(word))??;
+    Some(Watched::start(core, word, Subject::Member(name), place))
+}
+
 impl<'a> Watched<'a> {
     pub(crate) fn start(core: &'a Core, word: Word, subject: Subject, place: &'static Location<'static>) -> Watched<'a> {
         let probes = &core.probes;
+        let mut watched = Watched { core, word, subject, place, around: None, began: None, slice_began: None };
         if let Some(pulse) = &*probes.pulse.borrow() {
-            pulse.begin(place, subject.task_number(), probes.counters.polls.get());
+            watched.around = pulse.read().filter(|_| matches!(watched.subject, Subject::Member(_)));
+            pulse.begin(place, watched.subject.task_number(), probes.counters.polls.get());
         }
-        let now = (probes.has(TIMED) || probes.has(TIMELINE) || probes.has(DEBUG)).then(|| core.clock.now());
-        if let Some(now) = now {
-            core.with_slot(word, |slot| slot.since = now);
+        if !(probes.has(TIMED) || probes.has(TIMELINE) || probes.has(DEBUG)) {
+            return watched;
         }
-        let mut watched = Watched { core, word, subject, place, began: now.filter(|_| probes.has(TIMED)), slice_began: None };
-        if let (Some(timeline), Some(now)) = (&mut *probes.timeline.borrow_mut(), now) {
+        let now = core.clock.now();
+        core.with_slot(word, |slot| slot.since = now);
+        if probes.has(TIMED) {
+            let reported_around = probes.slow_inside.take();
+            let is_inside = matches!(watched.subject, Subject::Member(_));
+            watched.began = Some((now, if is_inside { reported_around } else { Duration::ZERO }));
+        }
+        if let Some(timeline) = &mut *probes.timeline.borrow_mut() {
             watched.slice_began = Some(timeline.stamp(now));
-            if let Subject::Task { number, name } = &watched.subject {
-                timeline.name(word, name.clone(), *number);
+            match &watched.subject {
+                Subject::Task { number, name } => {
+                    timeline.name(word, || name.as_ref().map_or_else(|| format!("task-{number}"), |name| name.to_string()));
+                }
+                Subject::Member(name) => timeline.name(word, || name.clone()),
+                Subject::Main | Subject::Callback | Subject::Repeat(_) | Subject::Report => {}
             }
         }
         watched
     }
 
+    /// Who polls a group is not blamed for the members that have been.
     fn report_if_slow(&self, now: Instant) {
-        let Some(began) = self.began else { return };
-        let Some(limit) = self.core.probes.slow_limit().filter(|limit| now - began > *limit) else { return };
-        count(&self.core.probes.counters.slow_jobs);
-        let message = format!("for {:.1?}; the limit is {limit:?}", now - began);
-        let report = Report::new(ReportKind::Slow, self.subject.describe(), self.place, message);
+        let Some((began, reported_around)) = self.began else { return };
+        let probes = &self.core.probes;
+        let reported_inside = probes.slow_inside.replace(reported_around);
+        let took = (now - began).saturating_sub(reported_inside);
+        let Some(limit) = probes.slow_limit().filter(|limit| took > *limit) else {
+            return probes.slow_inside.set(reported_around + reported_inside);
+        };
+        probes.slow_inside.set(reported_around + reported_inside + took);
+        count(&probes.counters.slow_jobs);
+        let report = Report::new(ReportKind::Slow, self.subject.describe(), self.place, format!("for {took:.1?}; the limit is {limit:?}"));
         match self.subject {
             Subject::Report => report.log(),
             _ => self.core.report(report),
@@ -74,7 +102,10 @@ impl Drop for Watched<'_> {
     fn drop(&mut self) {
         let probes = &self.core.probes;
         if let Some(pulse) = &*probes.pulse.borrow() {
-            pulse.end();
+            match self.around {
+                Some(around) => pulse.begin(around.place, around.task, around.turn),
+                None => pulse.end(),
+            }
         }
         if self.began.is_none() && self.slice_began.is_none() {
             return;
@@ -94,6 +125,7 @@ impl Subject {
             Subject::Main => "the future given to `run_until_complete`".to_owned(),
             Subject::Task { name: Some(name), .. } => format!("task `{name}`"),
             Subject::Task { number, name: None } => format!("task `task-{number}`"),
+            Subject::Member(name) => name.clone(),
             Subject::Callback => "callback".to_owned(),
             Subject::Repeat(cause) => cause.to_string(),
             Subject::Report => "error handler".to_owned(),
@@ -104,6 +136,7 @@ impl Subject {
         match self {
             Subject::Main => JobKind::Main,
             Subject::Task { .. } => JobKind::Task,
+            Subject::Member(_) => JobKind::Member,
             Subject::Callback => JobKind::Callback,
             Subject::Repeat(_) => JobKind::Repeat,
             Subject::Report => JobKind::Report,

@@ -21,6 +21,7 @@ use crate::engine::job::Job;
 use crate::engine::locals;
 use crate::engine::member_list::Seat;
 use crate::engine::waker;
+use crate::engine::watched;
 use crate::engine::word::Word;
 use crate::group::error::GroupError;
 use crate::group::member::State;
@@ -201,6 +202,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
         core.ops_left.set(OPS_PER_POLL);
         context::set_current_task(Some(word));
+        let _watched = watched::member(core, word, place);
         match roster.at(index) {
             _ if index == Seat::BODY => self.run_body(was_woken),
             Some(member) => run_member(roster, member, was_woken),
