@@ -44,8 +44,8 @@ pub struct Dump {
 pub struct TaskDump {
     /// What it is.
     pub kind: TaskKind,
-    /// The name that was set, or `task-7` for the eighth task of its loop, `member-0` for the first member of its group; `main` for the main
-    /// future, `body` for the body of a group.
+    /// The name that was set, or `task-7` for the eighth task of its loop, `member-0` for the first member of its group; `main` for the
+    /// main future, `body` for the body of a group.
     pub name: String,
     /// The line that spawned it.
     pub place: &'static Location<'static>,
