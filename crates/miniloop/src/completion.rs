@@ -109,6 +109,15 @@ impl<R> Completion<R> {
         }
     }
 
+    /// Looks at the value, if it is there and neither taken nor shared. `look` is user code, which cannot reach this completion: the value
+    /// is its sole reader's.
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&R) -> T) -> Option<T> {
+        match &*self.state.borrow() {
+            State::Ready(value) => Some(look(value)),
+            _ => None,
+        }
+    }
+
     /// The value, if it is there and neither taken nor shared.
     pub(crate) fn take(&self) -> Option<R> {
         let mut state = self.state.borrow_mut();

@@ -38,7 +38,7 @@ use crate::handle::{CallbackHandle, LoopHandle};
 use crate::outcome::{Failure, Outcome};
 use crate::report::{Report, ReportKind};
 use crate::shared::{Shared, Source};
-use crate::task_cell::{Join, Owner, TaskCell, settle};
+use crate::task_cell::{Finished, Join, Owner, TaskCell, settle};
 use crate::task_error::TaskError;
 
 /// Spawns a task on the running loop. Its first poll comes in the next round, after everything that is ready already.
@@ -172,6 +172,16 @@ impl<T> Task<T> {
     #[doc(alias = "done")]
     pub fn is_finished(&self) -> bool {
         self.cell.as_ref().is_none_or(|cell| !cell.completion().is_pending())
+    }
+
+    /// Waits for the end without taking the result.
+    pub(crate) fn finished(&self) -> Finished<T> {
+        Finished(self.cell.clone())
+    }
+
+    /// What `look` says of the result; false while there is none.
+    pub(crate) fn inspect(&self, look: impl FnOnce(&Result<T, TaskError>) -> bool) -> bool {
+        self.cell.as_ref().and_then(|cell| cell.completion().inspect(look)).unwrap_or(false)
     }
 
     /// The name that was set, or `task-7` for the eighth task of its loop.

@@ -31,6 +31,19 @@ pub(crate) trait Join<T>: RunTask {
     fn locals(&self) -> Locals;
 }
 
+/// Waits for the end of a task without taking its result.
+pub(crate) struct Finished<T>(pub(crate) Option<Rc<dyn Join<T>>>);
+
+impl<T> Future for Finished<T> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(cell) = self.0.as_ref().filter(|cell| cell.completion().is_pending()) else { return Poll::Ready(()) };
+        cell.completion().register_sole(cx.waker());
+        Poll::Pending
+    }
+}
+
 /// Who gets the result.
 pub(crate) enum Owner<T> {
     Handle,
