@@ -1,4 +1,4 @@
-//! Buffered reading and writing, over any stream that has the traits of `futures-io`; and pipes, which have them.
+//! Buffered reading and writing, over any stream that has the traits of `futures-io`; pipes and the standard streams, which have them.
 //!
 //! A [`BufReader`] cuts a stream into lines, records and pieces of a known length. A [`BufWriter`] gathers what is written and makes its
 //! user wait when the peer is slow. [`copy()`] and [`copy_bidirectional`] move bytes without looking at them. The two directions of one
@@ -42,10 +42,12 @@ mod write_queue;
 mod buf_writer;
 mod copy;
 mod pipe;
+mod stdio;
 
 pub use self::buf_reader::{BufReader, Lines};
 pub use self::buf_writer::BufWriter;
 pub use self::copy::{copy, copy_bidirectional, write_all};
 pub use self::pipe::{PipeReader, PipeWriter, pipe};
+pub use self::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use self::read_error::ReadError;
 pub use self::write_queue::Chunk;
