@@ -48,6 +48,6 @@ pub use self::buf_reader::{BufReader, Lines};
 pub use self::buf_writer::BufWriter;
 pub use self::copy::{copy, copy_bidirectional, write_all};
 pub use self::pipe::{PipeReader, PipeWriter, pipe};
-pub use self::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use self::read_error::ReadError;
+pub use self::stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use self::write_queue::Chunk;

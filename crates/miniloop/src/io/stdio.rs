@@ -255,9 +255,9 @@ read_methods!(Stdin, "no_run", "# let (reader, writer) = (miniloop::io::stdin()?
 write_methods!(Stdout, "", "# let writer = miniloop::io::stdout()?;");
 write_methods!(Stderr, "", "# let writer = miniloop::io::stderr()?;");
 delegate_write!([] Stdout, |standard| standard.os());
-delegate_write!([] &Stdout, |standard| standard.os());
+delegate_write!([] & Stdout, |standard| standard.os());
 delegate_write!([] Stderr, |standard| standard.os());
-delegate_write!([] &Stderr, |standard| standard.os());
+delegate_write!([] & Stderr, |standard| standard.os());
 
 #[cfg(test)]
 mod tests;
