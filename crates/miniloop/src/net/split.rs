@@ -42,10 +42,14 @@ macro_rules! split {
         impl $stream {
             /// Lends the two directions to two pieces of code of one task.
             ///
+            /// `AsyncReadExt` of `futures-util` has a `split` of its own, which takes the stream; where that is imported, call this one by
+            /// its full name.
+            ///
             #[doc = concat!("```\n# miniloop::run(async {\n", $ends, "
+# #[allow(unused)] use miniloop::net::UnixStream;
 use futures_util::{AsyncReadExt, AsyncWriteExt, try_join};
 
-let (mut reader, mut writer) = ours.split();
+let (mut reader, mut writer) = ", stringify!($stream), "::split(&mut ours);
 let mut buffer = [0; 5];
 try_join!(writer.write_all(b\"hello\"), reader.read_exact(&mut buffer), async { theirs.write(b\"world\").await.map(drop) })?;
 assert_eq!(&buffer, b\"world\");

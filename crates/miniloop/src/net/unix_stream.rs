@@ -1,7 +1,7 @@
 //! A connection between two processes of one machine: bytes in both directions.
 //!
 //! All reading and writing comes from `byte_stream_methods.rs`; here is what is the Unix socket's own. A connection can carry descriptors
-//! beside its bytes, and the kernel ends a read where those begin: so a short read does not mean that nothing is left.
+//! beside its bytes, and the kernel ends a read behind those: so a short read does not mean that nothing is left.
 //!
 //! Next: `split.rs`, `unix_listener.rs`.
 

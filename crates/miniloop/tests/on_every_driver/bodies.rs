@@ -1,17 +1,23 @@
 //! What is tested on every driver, and what these tests share.
 
 mod connect_and_vanish;
+mod datagrams;
 mod descriptors;
 mod out_of_descriptors;
+mod readiness;
 mod sock;
+mod streams;
 mod system_calls;
 mod taken_over;
 mod tcp;
+mod unix;
 
 use std::fs;
 use std::os::fd::AsRawFd;
 
-use miniloop::{Builder, EventLoop, LoopHandle, VirtualClock};
+use futures_util::FutureExt;
+use miniloop::net::UnixStream;
+use miniloop::{Builder, EventLoop, LoopHandle, VirtualClock, yield_now};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::DRIVER;
@@ -37,6 +43,17 @@ fn on_a_loop(body: impl AsyncFnOnce(LoopHandle)) {
     let mut event_loop = event_loop();
     let handle = event_loop.handle();
     event_loop.run_until_complete(body(handle)).unwrap();
+}
+
+/// Returns when the loop has waited once more, and all that was woken then has run.
+async fn after_a_wait() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut byte = [0];
+    let mut read = ours.read(&mut byte);
+    assert!((&mut read).now_or_never().is_none());
+    theirs.write(b"x").await.unwrap();
+    read.await.unwrap();
+    yield_now().await;
 }
 
 /// A probe that counts the descriptors that a loop watches: for the kernel where it keeps the list, for the loop where that does.
