@@ -201,7 +201,7 @@ impl<T> Task<T> {
     #[doc(alias = "set_name")]
     pub fn named(self, name: impl Into<String>) -> Task<T> {
         if let Some(cell) = &self.cell {
-            cell.set_name(name.into());
+            cell.set_name(name.into().into());
         }
         self
     }

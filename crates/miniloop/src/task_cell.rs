@@ -24,7 +24,6 @@ use crate::task_error::TaskError;
 pub(crate) trait Join<T>: RunTask {
     fn completion(&self) -> &Completion<Result<T, TaskError>>;
     fn set_owner(&self, owner: Owner<T>);
-    fn set_name(&self, name: String);
     fn word(&self) -> Word;
     fn place(&self) -> &'static Location<'static>;
     /// The task-locals that it saw in the end.
@@ -169,6 +168,10 @@ impl<F: Future> RunTask for TaskCell<F> {
         self.name.borrow().clone()
     }
 
+    fn set_name(&self, name: Rc<str>) {
+        *self.name.borrow_mut() = Some(name);
+    }
+
     fn readers(&self, show: &mut dyn FnMut(&Waker)) {
         self.completion.readers(show);
     }
@@ -185,10 +188,6 @@ impl<F: Future> Join<F::Output> for TaskCell<F> {
 
     fn set_owner(&self, owner: Owner<F::Output>) {
         self.owner.set(owner);
-    }
-
-    fn set_name(&self, name: String) {
-        *self.name.borrow_mut() = Some(name.into());
     }
 
     fn word(&self) -> Word {

@@ -22,7 +22,7 @@ fn numbers(source: &str) -> BTreeSet<String> {
     for (_, test) in source.match_indices("#[test]").map(|(at, mark)| source[at + mark.len()..].split_once("fn ").unwrap()) {
         let name = test.split('(').next().unwrap();
         let is_number =
-            |word: &&str| word.len() > 1 && word.starts_with(['c', 'b', 'o']) && word[1..].bytes().all(|byte| byte.is_ascii_digit());
+            |word: &&str| word.len() > 1 && word.starts_with(['c', 'b', 'o', 'g']) && word[1..].bytes().all(|byte| byte.is_ascii_digit());
         numbers.extend(name.rsplit('_').take_while(is_number).map(str::to_owned));
     }
     numbers

@@ -386,7 +386,8 @@ impl Core {
         }
     }
 
-    fn task_at(&self, word: Word) -> Option<Rc<dyn RunTask>> {
+    /// The task behind a word, while it lives.
+    pub(crate) fn task_at(&self, word: Word) -> Option<Rc<dyn RunTask>> {
         self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None })?
     }
 

@@ -120,6 +120,8 @@ pub(crate) trait RunTask {
     fn name(&self) -> String;
     /// The name given to it.
     fn given_name(&self) -> Option<Rc<str>>;
+    /// Names it.
+    fn set_name(&self, name: Rc<str>);
     /// Shows the wakers of those who wait for its result.
     fn readers(&self, show: &mut dyn FnMut(&Waker));
 

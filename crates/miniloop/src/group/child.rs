@@ -10,6 +10,7 @@ use futures_core::FusedFuture;
 
 use crate::engine::context;
 use crate::group::member::JoinMember;
+use crate::group::roster::Roster;
 use crate::task::TaskId;
 use crate::task_error::TaskError;
 
@@ -34,7 +35,14 @@ impl<T> Child<T> {
         Child { member }
     }
 
-    /// Names the member in reports and dumps, where it is `member-3` otherwise.
+    /// This member stands for a task.
+    pub(super) fn standing_for(self, task: TaskId) -> Child<T> {
+        self.member.head().task.set(task.0);
+        self
+    }
+
+    /// Names the member in reports and dumps, where it is `member-3` otherwise; with it the task of a
+    /// [`spawn_task`](crate::Group::spawn_task).
     ///
     /// ```
     /// # miniloop::run(async {
@@ -47,8 +55,12 @@ impl<T> Child<T> {
     #[doc(alias = "set_name")]
     pub fn named(self, name: impl Into<String>) -> Child<T> {
         let (name, head): (Rc<str>, _) = (name.into().into(), self.member.head());
+        let Roster { core, list, .. } = self.member.roster();
         if !self.is_finished() {
-            self.member.roster().list.set_name(head.word, name.clone());
+            list.set_name(head.word, name.clone());
+        }
+        if let Some(task) = core.task_at(head.task.get()) {
+            task.set_name(name.clone());
         }
         *head.name.borrow_mut() = Some(name);
         self

@@ -16,7 +16,7 @@ use crate::completion::Completion;
 use crate::engine::cancel::CancelReason;
 use crate::group::error::MemberFailure;
 use crate::group::output::{Ended, Owner};
-use crate::group::roster::{Head, Panic, Roster, RunMember, Stage};
+use crate::group::roster::{End, Head, Panic, Roster, RunMember, Stage};
 use crate::outcome::Failure;
 use crate::report::{Report, ReportKind};
 use crate::task_error::TaskError;
@@ -124,21 +124,23 @@ impl<F: Future, M: Owner<F::Output, E>, E: Debug> MemberCell<F, M, E> {
     }
 
     /// Finds the owner of each part of the output.
-    fn settle(&self, output: Result<F::Output, Box<dyn Any + Send>>) {
+    fn settle(&self, output: Result<F::Output, Box<dyn Any + Send>>) -> End {
         let is_childs = M::IS_CHILD && !self.head.is_child_gone.get();
-        match output.map(M::split) {
-            Ok(Ended::Value(value)) => self.finish(Ok(value)),
-            Ok(Ended::Cancelled) => self.finish(Err(TaskError::CANCELLED)),
+        let told = match output.map(M::split) {
+            Ok(Ended::Value(value)) => Ok(value),
+            Ok(Ended::Cancelled) => Err(TaskError::CANCELLED),
             Ok(Ended::Failed(error)) => {
                 self.state.fail(&self.head, error);
-                self.finish(Err(TaskError::FAILED));
+                return End::Failed;
             }
-            Err(payload) if is_childs => self.finish(Err(TaskError::panicked(payload))),
+            Err(payload) if is_childs => Err(TaskError::panicked(payload)),
             Err(payload) => {
                 self.state.fail_with_panic(&self.head, payload);
-                self.finish(Err(TaskError::FAILED));
+                return End::Failed;
             }
-        }
+        };
+        self.finish(told);
+        End::Told
     }
 
     fn finish(&self, result: Result<M::Value, TaskError>) {
@@ -162,11 +164,15 @@ impl<F: Future, M: Owner<F::Output, E>, E: Debug> RunMember for MemberCell<F, M,
         &self.head
     }
 
-    fn poll(&self, waker: &Waker) -> Poll<()> {
+    fn poll(&self, waker: &Waker) -> Poll<End> {
         self.poll_future(waker).map(|output| {
             self.drop_in_place();
-            self.settle(output);
+            self.settle(output)
         })
+    }
+
+    fn tell_failure(&self) {
+        self.finish(Err(TaskError::FAILED));
     }
 
     fn drop_future(&self) {

@@ -27,10 +27,22 @@ pub(super) trait RunMember {
     fn head(&self) -> &Head;
 
     /// Polls the future once. When it ends, its future has been dropped and its result given to who owns that.
-    fn poll(&self, waker: &Waker) -> Poll<()>;
+    fn poll(&self, waker: &Waker) -> Poll<End>;
+
+    /// Tells the child of a member that has failed. That comes after the others were asked to stop: who awaits the child is one of them,
+    /// and is cancelled before it can trip over the failure.
+    fn tell_failure(&self);
 
     /// Drops the future where it is, which ends the member as a cancelled one.
     fn drop_future(&self);
+}
+
+/// How a member has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Told,
+    /// With a failure that is not the child's.
+    Failed,
 }
 
 /// What is known of a member or of the body, whatever it makes.
@@ -45,6 +57,8 @@ pub(super) struct Head {
     /// Nobody will ask for its value.
     pub(super) is_child_gone: Cell<bool>,
     pub(super) name: RefCell<Option<Rc<str>>>,
+    /// The task that it stands for, in `spawn_task`.
+    pub(super) task: Cell<Word>,
     pub(super) level: Level,
 }
 
@@ -59,6 +73,7 @@ impl Head {
             is_isolated: Cell::new(false),
             is_child_gone: Cell::new(false),
             name: RefCell::new(None),
+            task: Cell::new(Word::STALE),
             level: Level::new(),
         }
     }
@@ -179,11 +194,11 @@ impl Roster {
         member.drop_future();
         drop(locals);
         context::set_current_task(outer);
-        self.remove(member);
+        self.remove(&*member);
     }
 
     /// Lets go of a member that has ended.
-    pub(super) fn remove(&self, member: Rc<dyn RunMember>) {
+    pub(super) fn remove(&self, member: &dyn RunMember) {
         let head = member.head();
         self.let_go_of(head);
         let mut seats = self.seats.borrow_mut();

@@ -26,7 +26,7 @@ use crate::engine::word::Word;
 use crate::group::error::GroupError;
 use crate::group::member::State;
 use crate::group::output::BodyOutput;
-use crate::group::roster::{Head, Roster, RunMember};
+use crate::group::roster::{End, Head, Roster, RunMember};
 use crate::group::spawn::Group;
 use crate::instant::Instant;
 use crate::report::{Report, ReportKind};
@@ -169,10 +169,12 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         self.ask_who_is_to_stop();
         for _ in 0..roster.list.ready_len().min(MEMBERS_PER_POLL) {
             if let Some(word) = roster.list.pop() {
-                self.run(word);
+                let failed = self.run(word);
                 self.ask_who_is_to_stop();
+                failed.into_iter().for_each(|member| member.tell_failure());
             }
         }
+        self.ask_who_is_to_stop();
         drop(polling);
         if self.body.is_none() && roster.is_empty() {
             return Poll::Ready(());
@@ -186,8 +188,8 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         Poll::Pending
     }
 
-    /// Runs whoever stands behind a word of the ready list.
-    fn run(&mut self, word: Word) {
+    /// Runs whoever stands behind a word of the ready list. Returns a member that has failed and whose child is to be told.
+    fn run(&mut self, word: Word) -> Option<Rc<dyn RunMember>> {
         let roster = self.roster();
         let core = &roster.core;
         let reading = core.latest_reading.get();
@@ -197,21 +199,23 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
             if let Job::Member(seat) = &slot.job { Some((seat.index, was_woken, slot.locals.clone(), slot.place)) } else { None }
         });
         // A word that has gone stale since it was listed.
-        let Some((index, was_woken, locals, place)) = found.flatten() else { return };
+        let (index, was_woken, locals, place) = found.flatten()?;
         let entered = locals::enter(locals.clone());
         core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
         core.ops_left.set(OPS_PER_POLL);
         context::set_current_task(Some(word));
         let _watched = watched::member(core, word, place);
-        match roster.at(index) {
-            _ if index == Seat::BODY => self.run_body(was_woken),
-            Some(member) => run_member(roster, member, was_woken),
-            None => {}
-        }
+        let failed = if index == Seat::BODY {
+            self.run_body(was_woken);
+            None
+        } else {
+            roster.at(index).and_then(|member| run_member(roster, member, was_woken))
+        };
         drop(entered);
         if locals.is_some() {
             core.drop_safely(locals, "task-local value", place);
         }
+        failed
     }
 
     fn run_body(&mut self, was_woken: bool) {
@@ -247,7 +251,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     }
 
     fn drop_body(&mut self) {
-        report_if_out_of_grace(&self.roster().core, &self.body_head);
+        report_if_out_of_grace(self.roster(), &self.body_head);
         self.end_body();
     }
 
@@ -298,25 +302,33 @@ impl<F, O: BodyOutput> Drop for Run<'_, '_, F, O> {
     }
 }
 
-fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) {
+fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) -> Option<Rc<dyn RunMember>> {
     let head = member.head();
     let core = &roster.core;
     if must_drop(core, &head.level, !was_woken) {
-        return end_member(roster, member);
+        end_member(roster, member);
+        return None;
     }
     let waker = waker::of(head.word);
     let inside = head.level.enter(core, &waker);
     let polled = member.poll(&waker);
     drop(inside);
-    if polled.is_ready() {
-        roster.remove(member);
-    } else if must_drop(core, &head.level, true) {
-        end_member(roster, member);
+    match polled {
+        Poll::Ready(end) => {
+            roster.remove(&*member);
+            (end == End::Failed).then_some(member)
+        }
+        Poll::Pending => {
+            if must_drop(core, &head.level, true) {
+                end_member(roster, member);
+            }
+            None
+        }
     }
 }
 
 fn end_member(roster: &Roster, member: Rc<dyn RunMember>) {
-    report_if_out_of_grace(&roster.core, member.head());
+    report_if_out_of_grace(roster, member.head());
     roster.end(member);
 }
 
@@ -329,10 +341,9 @@ fn must_drop(core: &Core, level: &Level, has_had_its_poll: bool) -> bool {
     }
 }
 
-fn report_if_out_of_grace(core: &Core, head: &Head) {
-    if head.level.verdict(core) == Verdict::Force {
-        head.level.report_if_out_of_grace(core, || head.describe(), head.place);
-    }
+fn report_if_out_of_grace(roster: &Roster, head: &Head) {
+    let report = head.level.out_of_grace(&roster.core, || head.describe(), head.place);
+    report.into_iter().for_each(|report| roster.report(report));
 }
 
 /// Asks a member to stop. Whether it is to be dropped: nothing in it wants to clean up, and it was not woken since its last poll.

@@ -18,7 +18,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{Location, resume_unwind};
 use std::rc::Rc;
+use std::time::Duration;
 
+use crate::catch::catch;
 use crate::engine::cancel::CancelReason;
 use crate::engine::word::Word;
 use crate::group::child::Child;
@@ -194,19 +196,38 @@ impl<'scope, 'env, E: Debug + 'env> Group<'scope, 'env, E> {
             core.drop_safely(future, "member of a group that ends", place);
             return self.add::<_, TaskOwns>(std::future::ready(None::<F::Output>), false, place);
         }
-        let task = spawn_on(core, future, place);
-        self.add::<_, TaskOwns>(run_task(task), false, place)
+        let task = AbortOnDrop(spawn_on(core, future, place));
+        let id = task.0.id();
+        self.add::<_, TaskOwns>(run_task(task), false, place).standing_for(id)
     }
 }
 
-/// The member that stands for a task.
-async fn run_task<T>(task: Task<T>) -> Option<T> {
-    match task.await {
-        Ok(value) => Some(value),
-        Err(error) => {
-            // The panic goes on in here, where the group finds it.
-            error.into_panic().map(|payload| resume_unwind(payload))
+/// The member that stands for a task. Asked to stop it asks the task and waits for that, as long as the grace of the member lasts.
+async fn run_task<T>(mut task: AbortOnDrop<T>) -> Option<T> {
+    let mut clean_up = None;
+    let ended = match catch(&mut task.0).await {
+        Ok(ended) => ended,
+        Err(guard) => {
+            clean_up = Some(guard);
+            // Without a limit of its own: it is dropped with this member, which has one.
+            task.0.cancel_within(Duration::MAX);
+            (&mut task.0).await
         }
+    };
+    drop(clean_up);
+    match ended {
+        Ok(value) => Some(value),
+        // A panic goes on in here, where the group finds it.
+        Err(error) => error.into_panic().map(|payload| resume_unwind(payload)),
+    }
+}
+
+/// Dropped, it ends its task in that one's next job.
+struct AbortOnDrop<T>(Task<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -1,0 +1,46 @@
+//! What the tests of groups share.
+
+use std::future::pending;
+
+use miniloop::{GroupError, yield_now};
+
+use crate::support::{Trace, jumping, trace_reports};
+
+/// Runs a test on a virtual clock, with a trace of what happens, and returns what was reported besides.
+pub(crate) fn run<T>(main: impl AsyncFnOnce(&Trace) -> T) -> (T, Vec<String>) {
+    let (mut event_loop, _, trace) = jumping();
+    let reports = trace_reports(&event_loop.handle());
+    let value = event_loop.run_until_complete(main(&trace)).unwrap();
+    event_loop.run_until_complete(yield_now()).unwrap();
+    (value, reports.take())
+}
+
+/// The same where nothing may be reported.
+#[track_caller]
+pub(crate) fn check<T>(main: impl AsyncFnOnce(&Trace) -> T) -> T {
+    let (value, reports) = run(main);
+    assert!(reports.is_empty(), "{reports:?}");
+    value
+}
+
+/// Waits for ever, and notes when it is dropped.
+pub(crate) async fn stay(trace: &Trace, name: &'static str) {
+    let _dropped = trace.on_drop(format!("{name} dropped"));
+    pending::<()>().await;
+}
+
+/// The same for a member of a group that can fail.
+pub(crate) async fn stay_in<E>(trace: &Trace, name: &'static str) -> Result<(), E> {
+    stay(trace, name).await;
+    Ok(())
+}
+
+/// Fails in the second round.
+pub(crate) async fn fail(message: &'static str) -> Result<(), &'static str> {
+    yield_now().await;
+    Err(message)
+}
+
+pub(crate) fn failures(error: GroupError<&'static str>) -> Vec<(&'static str, bool)> {
+    error.iter().map(|failure| (*failure.error(), failure.was_cancelling())).collect()
+}

@@ -1,0 +1,9 @@
+//! Task groups: the rules G1 to G8, and what groups survive. Random groups: `random_groups.rs`.
+
+mod cancel;
+mod failures;
+mod helpers;
+mod lives;
+#[path = "../support/mod.rs"]
+mod support;
+mod together;
