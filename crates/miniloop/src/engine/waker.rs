@@ -68,6 +68,7 @@ mod tests {
     use crate::engine::word::LoopId;
     use crate::registration::{Place, Registration};
     use crate::slots::Key;
+    use crate::sync::{Event, Semaphore, channel};
     use crate::{EventLoop, LoopHandle, sleep, sock_recv};
 
     #[test]
@@ -134,5 +135,28 @@ mod tests {
         check(|cx| registration.poll_io(Direction::Read, Place::Alone, cx, nothing).is_pending(), || ());
         let mut key = None;
         check(|cx| registration.poll_io(Direction::Read, Place::InLine(&mut key), cx, nothing).is_pending(), || ());
+        let semaphore = Rc::new(Semaphore::new(0));
+        let waiting = semaphore.clone().acquire_owned(1);
+        check(is_pending(waiting), move || assert!(semaphore.try_acquire().is_none() && semaphore.statistics().waiting < 2));
+        let (sender, mut receiver) = channel::<()>(1);
+        check(is_pending(receiver.recv()), move || assert_eq!(sender.statistics().len, 0));
+    }
+
+    #[test]
+    fn what_a_foreign_waker_gives_while_it_is_cloned_is_not_missed() {
+        #[track_caller]
+        fn check(mut future: impl Future + Unpin, give: impl Fn() + 'static) {
+            TOUCHED.set(Rc::new(give));
+            assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&foreign(1))).is_ready(), "it was there before it waited");
+            drop(TOUCHED.replace(Rc::new(|| ())));
+        }
+        let event = Rc::new(Event::new());
+        let set = event.clone();
+        check(event.wait(), move || set.set());
+        let semaphore = Rc::new(Semaphore::new(0));
+        let adding = semaphore.clone();
+        check(semaphore.acquire(), move || adding.add_permits(1));
+        let (sender, mut receiver) = channel(1);
+        check(receiver.recv(), move || sender.try_send(()).unwrap_or_default());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use miniloop::sync::{Condvar, Mutex};
+use miniloop::sync::{Condvar, Event, Mutex};
 use miniloop::yield_now;
 
 use crate::by_hand::{Bells, Hand, Mortal, now};
@@ -22,6 +22,27 @@ fn waiting_gives_the_lock_back_and_returns_with_it_c135() {
     assert!(waiter.is_woken());
     let guard = waiter.ready();
     assert!(*guard == 1 && mutex.is_locked());
+}
+
+#[test]
+fn a_wait_that_has_no_share_of_its_poll_left_keeps_the_lock_until_it_stands_in_line_o10() {
+    let (mut event_loop, ..) = manual();
+    let shared = Rc::new((Mutex::new(()), Condvar::new()));
+    let waiting = shared.clone();
+    let task = event_loop.handle().spawn(async move {
+        let guard = waiting.0.lock().await;
+        let event = Event::new();
+        event.set();
+        for _ in 1..64 {
+            event.wait().await;
+        }
+        drop(waiting.1.wait(guard).await);
+    });
+    event_loop.run_once().unwrap();
+    assert!(shared.0.is_locked(), "who notifies now would not be heard");
+    event_loop.run_once().unwrap();
+    assert!(!shared.0.is_locked() && shared.1.statistics().waiting == 1);
+    drop(task);
 }
 
 /// asyncio takes the lock again before the cancelled task goes on, because its `async with` will release it. Here the guard is inside the
