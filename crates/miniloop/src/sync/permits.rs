@@ -13,7 +13,6 @@ use super::line::{Line, Wakes};
 pub(super) struct Permits {
     /// Neither taken nor given to anybody in line.
     available: Cell<usize>,
-    is_closed: Cell<bool>,
     line: Line<Granted, usize>,
 }
 
@@ -25,7 +24,7 @@ pub(super) enum Granted {
 
 impl Permits {
     pub(super) const fn new(available: usize) -> Self {
-        Self { available: Cell::new(available), is_closed: Cell::new(false), line: Line::new() }
+        Self { available: Cell::new(available), line: Line::new() }
     }
 
     pub(super) fn line(&self) -> &Line<Granted, usize> {
@@ -46,12 +45,10 @@ impl Permits {
         is_free
     }
 
-    /// Gives back `count`, or adds them. More than [`usize::MAX`] are as many as that; after closing they are nobody's.
+    /// Gives back `count`, or adds them. More than [`usize::MAX`] are as many as that.
     pub(super) fn release(&self, count: usize, wakes: &mut Wakes) {
-        if !self.is_closed.get() {
-            self.available.set(self.available.get().saturating_add(count));
-            self.serve(wakes);
-        }
+        self.available.set(self.available.get().saturating_add(count));
+        self.serve(wakes);
     }
 
     /// To be told when one who asked for `count` has left the line.
@@ -66,10 +63,8 @@ impl Permits {
         wakes.wake();
     }
 
-    /// Everybody in line is told that there will be no more.
+    /// Everybody in line is told that there will be no more. To whoever comes later the owner says so.
     pub(super) fn close(&self, wakes: &mut Wakes) {
-        self.is_closed.set(true);
-        self.available.set(0);
         self.line.grant_all(|| Granted::Closed, wakes);
     }
 

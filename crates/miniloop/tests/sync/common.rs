@@ -178,6 +178,20 @@ fn a_future_that_is_done_says_so_and_refuses_to_be_polled() {
     assert!(message.contains("polled after it was done"), "{message}");
 }
 
+#[test]
+fn a_future_that_goes_to_another_task_wakes_that_one_and_keeps_its_place() {
+    let semaphore = Semaphore::new(0);
+    let mut moving = semaphore.acquire();
+    let mut left = Hand::new(&mut moving);
+    assert!(left.poll().is_pending());
+    let second = Hand::waiting(semaphore.acquire());
+    drop(left);
+    let mut next = Hand::new(&mut moving);
+    assert!(next.poll().is_pending());
+    semaphore.add_permits(1);
+    assert!(next.is_woken() && !second.is_woken() && next.poll().is_ready());
+}
+
 /// A lock that is held across a wait, in a group of tasks that all want it, under a loop: the everyday use.
 #[test]
 fn tasks_take_turns() {
