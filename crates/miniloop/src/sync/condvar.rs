@@ -59,6 +59,25 @@ impl Condvar {
     /// Unlocks, waits for a notification, locks again. Between the notification and the lock others may have had it, so look at the value
     /// again, or use [`wait_while`](Condvar::wait_while). The wait begins with the first poll of the future: until then the lock is held.
     ///
+    /// ```
+    /// # use miniloop::sync::{Condvar, Mutex};
+    /// # use std::rc::Rc;
+    /// # miniloop::run(async {
+    /// let shared = Rc::new((Mutex::new("nothing"), Condvar::new()));
+    /// let other = miniloop::spawn({
+    ///     let shared = shared.clone();
+    ///     async move {
+    ///         *shared.0.lock().await = "news";
+    ///         shared.1.notify_one();
+    ///     }
+    /// });
+    /// let value = shared.1.wait(shared.0.lock().await).await;
+    /// assert_eq!(*value, "news");
+    /// # drop(value);
+    /// # other.await.unwrap();
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Cancellation
     /// The lock is not held any more, as the guard was in the future. A notification that it had been given alone goes to the next who
     /// waits, also when only the lock was missing.

@@ -13,7 +13,7 @@ use miniloop::sync::{
 use miniloop::{EventLoop, spawn};
 
 use crate::by_hand::Hand;
-use crate::support::{manual, panic_of};
+use crate::support::{manual, panic_of, run_dry};
 
 /// Compiles only for a type that is not `Send`: for another it would be unclear which `is_not_send` is meant.
 macro_rules! is_not_send {
@@ -234,6 +234,28 @@ fn another_executor_of_the_thread_will_do() {
     while hand.poll().is_pending() {
         assert!(hand.is_woken(), "nobody would poll it again");
     }
+}
+
+#[test]
+fn two_loops_of_one_thread_feed_each_other() {
+    let [(mut left, ..), (mut right, ..)] = [manual(), manual()];
+    let (sender, mut receiver) = channel(1);
+    let consumer = left.handle().spawn(async move {
+        let mut sum = 0;
+        while let Some(number) = receiver.recv().await {
+            sum += number;
+        }
+        sum
+    });
+    let producer = right.handle().spawn(async move {
+        for number in 0..10 {
+            sender.send(number).await.unwrap();
+        }
+    });
+    while !(consumer.is_finished() && producer.is_finished()) {
+        assert!([&mut left, &mut right].iter_mut().map(|event_loop| run_dry(event_loop)).sum::<usize>() > 0, "somebody must be awake");
+    }
+    assert_eq!(left.run_until_complete(consumer).unwrap().unwrap(), 45);
 }
 
 #[test]
