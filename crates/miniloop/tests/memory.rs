@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use miniloop::{Abandoned, EventLoop, LoopHandle, VirtualClock, promise, sleep, spawn, timeout, yield_now};
+use miniloop::{Abandoned, DriverKind, EventLoop, LoopHandle, VirtualClock, promise, sleep, spawn, timeout, yield_now};
 use support::{jumping, manual, ms, run_dry};
 
 struct Counting;
@@ -43,18 +43,20 @@ static ALLOCATOR: Counting = Counting;
 /// How many allocations `work` makes in a loop whose queues have grown to their size before.
 #[track_caller]
 fn check_allocations<F: Future<Output = ()>>(work: impl Fn() -> F, expected: usize) {
-    let (mut event_loop, ..) = jumping();
-    let made = event_loop
-        .run_until_complete(async {
-            for _ in 0..10 {
+    for driver in [DriverKind::Epoll, DriverKind::Poll] {
+        let mut event_loop = EventLoop::builder().clock(VirtualClock::jumping()).driver(driver).build().unwrap();
+        let made = event_loop
+            .run_until_complete(async {
+                for _ in 0..10 {
+                    work().await;
+                }
+                let before = ALLOCATIONS.get();
                 work().await;
-            }
-            let before = ALLOCATIONS.get();
-            work().await;
-            ALLOCATIONS.get() - before
-        })
-        .unwrap();
-    assert_eq!(made, expected);
+                ALLOCATIONS.get() - before
+            })
+            .unwrap();
+        assert_eq!(made, expected, "{driver:?}");
+    }
 }
 
 #[test]

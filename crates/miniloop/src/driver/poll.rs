@@ -18,6 +18,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,6 +31,8 @@ use crate::doorbell;
 pub(super) struct Poll {
     /// By number, which is also the order in which one wait tells its events.
     entries: BTreeMap<RawFd, Entry>,
+    /// The question of a wait, empty between two: kept for its allocation.
+    asked: Vec<PollFd<'static>>,
     /// What the last wait found.
     events: Vec<(u64, Readiness)>,
 }
@@ -49,7 +52,7 @@ enum Watch {
 
 impl Poll {
     pub(super) fn new() -> Self {
-        Self { entries: BTreeMap::new(), events: Vec::new() }
+        Self { entries: BTreeMap::new(), asked: Vec::new(), events: Vec::new() }
     }
 
     pub(super) fn add_doorbell(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
@@ -98,7 +101,7 @@ impl Poll {
 
     pub(super) fn wait(&mut self, timeout: Option<&Timespec>, unready: impl Fn(u64) -> Interest) -> io::Result<()> {
         self.events.clear();
-        let mut asked = Vec::with_capacity(self.entries.len());
+        let mut asked = mem::take(&mut self.asked);
         for (number, entry) in &self.entries {
             let flags = flags(match entry.watch {
                 Watch::Doorbell => Interest { read: true, write: false },
@@ -106,18 +109,23 @@ impl Poll {
                 Watch::Level(interest) => interest,
             });
             if !flags.is_empty() {
-                // SAFETY: not -1, since a descriptor had this number when it was added, and the borrow ends with this function, which hands
-                // it to `poll`, to `fstat`, and to `read` if it is the doorbell, which its owner keeps open. Whoever registered a number
-                // closes it after it was taken out; a user who closed it too early makes `poll` answer "not open", or tell of a new file of
-                // that number, and nothing else.
+                // SAFETY: not -1, since a descriptor had this number when it was added, and the borrow ends with this function, whatever
+                // its type says: the vector is emptied. The number goes to `poll`, to `fstat`, and to `read` if it is the doorbell, which
+                // its owner keeps open. Whoever registered a number closes it after it was taken out; a user who closed it too early makes
+                // `poll` answer "not open", or tell of a new file of that number, and nothing else.
                 let fd = unsafe { BorrowedFd::borrow_raw(*number) };
                 asked.push(PollFd::from_borrowed_fd(fd, flags));
             }
         }
-        poll(&mut asked, timeout)?;
-        for answer in asked.iter().filter(|answer| !answer.revents().is_empty()) {
-            self.collect(answer);
+        let result = poll(&mut asked, timeout);
+        if result.is_ok() {
+            for answer in asked.iter().filter(|answer| !answer.revents().is_empty()) {
+                self.collect(answer);
+            }
         }
+        asked.clear();
+        self.asked = asked;
+        result?;
         Ok(())
     }
 
