@@ -14,7 +14,13 @@ use crate::tree::Tree;
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let packages = tree.ending("/Cargo.toml").map(|(manifest, _)| manifest.trim_end_matches("Cargo.toml"));
-    packages.filter(|package| tree.exists(&format!("{package}src"))).flat_map(|package| check_package(tree, package)).collect()
+    packages.filter(|package| has_sources(tree, package)).flat_map(|package| check_package(tree, package)).collect()
+}
+
+/// Whether there is Rust below the package's `src`: the book has chapters there.
+fn has_sources(tree: &Tree, package: &str) -> bool {
+    let src = format!("{package}src/");
+    tree.ending(".rs").any(|(path, _)| path.starts_with(&src))
 }
 
 /// `package` is the folder of its Cargo.toml, with a `/` at the end.
