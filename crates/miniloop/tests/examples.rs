@@ -99,6 +99,41 @@ fn the_echo_server_answers_two_peers_and_ends_on_ctrl_c() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "this side of the conversation is a program without a loop")]
+fn the_chat_server_tells_everybody_what_everybody_says() {
+    let mut example = Example::start("chat_server");
+    let line = example.next_line();
+    let address = line.strip_prefix("listening on ").unwrap();
+    let come = |name: &str| {
+        let mut member = BufReader::new(TcpStream::connect(address).unwrap());
+        writeln!(member.get_mut(), "{name}").unwrap();
+        member
+    };
+    #[track_caller]
+    fn hears(member: &mut BufReader<TcpStream>, expected: &str) {
+        let mut line = String::new();
+        member.read_line(&mut line).unwrap();
+        assert_eq!(line, expected);
+    }
+    let mut ada = come("ada");
+    hears(&mut ada, "ada has come\n");
+    let mut grace = come("grace");
+    hears(&mut ada, "grace has come\n");
+    hears(&mut grace, "grace has come\n");
+    writeln!(ada.get_mut(), "hello grace").unwrap();
+    for member in [&mut ada, &mut grace] {
+        hears(member, "ada: hello grace\n");
+    }
+    drop(ada);
+    hears(&mut grace, "ada has left\n");
+    writeln!(grace.get_mut(), "{}", "a line that is too long".repeat(1_000)).unwrap();
+    // The error ends her conversation and no other. The system may tell her so by a reset: it has bytes that nobody read.
+    let _left = grace.read_line(&mut String::new());
+    kill_process(Pid::from_child(&example.child), Signal::INT).unwrap();
+    assert_eq!(example.finish(), ["bye"]);
+}
+
+#[test]
 fn many_clients_get_all_their_answers() {
     let example = Example::start("many_clients");
     assert_eq!(example.finish(), ["200 clients got 2000 answers; the server saw 2000 messages"]);

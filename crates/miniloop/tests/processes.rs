@@ -1,6 +1,8 @@
 //! Child processes: real ones, `sh`, `cat`, `sleep`. Nothing here waits for time: a process ends because of something, and that is waited
 //! for.
 
+#![cfg(target_os = "linux")]
+
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};

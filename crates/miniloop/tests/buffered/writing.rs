@@ -124,6 +124,12 @@ fn above_the_high_water_mark_one_waits_down_to_the_low_one_c155_c167() {
     assert_eq!(left_at_each_poll, [8, 7, 6, 5, 4, 3], "being asked again, it still waits, also below the high mark");
     assert_eq!(writer.queued_len(), 2);
 
+    // So does `write_all`, before it queues.
+    let mut writer = BufWriter::with_limits(8, 100, Scripted::new(b"", (0..20).flat_map(|_| [Step::Move(1), Step::Pend])));
+    writer.write("123456789").unwrap();
+    impatiently!(3, writer.write_all("x")).unwrap();
+    assert_eq!((writer.queued_len(), writer.get_ref().bytes.len()), (3, 7));
+
     // By default 64 KiB, and several pieces count together.
     let mut writer = BufWriter::new(Scripted::new(b"", [Step::Pend, Step::Pend]));
     let piece = vec![0; 32 * 1_024];
