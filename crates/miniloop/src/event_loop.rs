@@ -326,7 +326,9 @@ impl EventLoop {
 
     /// Cancels all tasks, newest first, and turns the loop until they have ended: it waits for their clean-up, for at most `grace`. What
     /// has not ended by then is aborted and reported ([`ReportKind::GraceExceeded`](crate::ReportKind::GraceExceeded)). Tasks that are
-    /// spawned meanwhile are cancelled too. Callbacks and timers stay, and a stop request is taken back.
+    /// spawned meanwhile are cancelled too. Then it goes on turning until the [blocking jobs](crate::spawn_blocking()) that were submitted
+    /// are done, while the grace lasts; [`close`](EventLoop::close) sees to the rest. Completion callbacks of what has ended run. Other
+    /// callbacks and timers stay, and a stop request is taken back.
     ///
     /// A virtual clock jumps to the end of the grace like to any deadline; one that is moved by hand stands still, so there only what needs
     /// no time is waited for.

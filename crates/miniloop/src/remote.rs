@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::Location;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, ready};
 use std::thread::{self, Thread};
@@ -17,6 +18,7 @@ use futures_core::FusedFuture;
 
 use crate::clock::Clock;
 use crate::engine::context;
+use crate::engine::core::Core;
 use crate::engine::in_flight;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::word::LoopId;
@@ -25,8 +27,8 @@ use crate::handle::LoopHandle;
 use crate::instant::Instant;
 use crate::outcome::Outcome;
 use crate::reply::{Receiver, Sender, reply};
-use crate::report::log_error;
-use crate::task::spawn_on;
+use crate::report::{Report, ReportKind, log_error};
+use crate::task::{TaskId, cancel_by_id, spawn_on};
 use crate::task_error::TaskError;
 
 /// Reaches a loop from other threads. The loop's own thread uses [`LoopHandle`].
@@ -256,7 +258,8 @@ impl<T> fmt::Debug for RemoteTask<T> {
     }
 }
 
-/// On the loop's thread: spawns the task, and a second one that brings the result over or cancels the first when nobody wants it any more.
+/// On the loop's thread: spawns the task, a callback that sends what becomes of it, and a second task that cancels it when the other side
+/// says so. That the second one is cancelled with all others when the loop shuts down changes nothing about the result.
 fn spawn_for<F>(
     id: LoopId,
     sender: Sender<Result<F::Output, TaskError>>,
@@ -271,22 +274,35 @@ fn spawn_for<F>(
         let _ = sender.send(Err(TaskError::CANCELLED));
         return;
     }
-    let mut task = spawn_on(&core, async move { make().await }, place);
-    let bring_over = poll_fn(move |cx| {
-        if sender.poll_gone(cx).is_ready() {
-            // Ends this task, which drops the other.
-            return Poll::Ready(Ok(()));
+    let sender = Rc::new(sender);
+    let task = spawn_on(&core, async move { make().await }, place);
+    let listens = Listens { core: core.clone(), sender: sender.clone(), task: task.id() };
+    let listener = spawn_on(&core, poll_fn(move |cx| listens.poll(cx)), place);
+    task.on_done(move |result| {
+        if let Err(Err(unread)) = sender.send(result)
+            && let Some(payload) = unread.into_panic()
+        {
+            core.report(Report::of_panic(ReportKind::Panic, payload, "task of another thread".to_owned(), place));
         }
-        if sender.is_stop_asked() {
-            task.cancel();
-        }
-        let result = ready!(Pin::new(&mut task).poll(cx));
-        match sender.send(result) {
-            Err(Err(unread)) if unread.is_panic() => Poll::Ready(Err(unread)),
-            _ => Poll::Ready(Ok(())),
-        }
+        drop(listener);
     });
-    spawn_on(&core, bring_over, place).detach();
+}
+
+/// Hears of it when the other side has gone, or wants the task to stop.
+struct Listens<T> {
+    core: Rc<Core>,
+    sender: Rc<Sender<T>>,
+    task: TaskId,
+}
+
+impl<T> Listens<T> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<()> {
+        let gone = self.sender.poll_gone(cx);
+        if gone.is_ready() || self.sender.is_stop_asked() {
+            cancel_by_id(&self.core, self.task);
+        }
+        gone
+    }
 }
 
 /// Wakes a thread that has parked itself.

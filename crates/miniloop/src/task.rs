@@ -29,7 +29,7 @@ use crate::completion::Completion;
 use crate::engine::cancel_tree::CancelReason;
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::job::{Job, RunTask};
+use crate::engine::job::{Job, RunTask, Slot};
 use crate::engine::locals;
 use crate::engine::probes::DEBUG;
 use crate::engine::waker;
@@ -333,6 +333,15 @@ fn report_unawaited<T>(core: &Core, task: &dyn Join<T>) {
 impl<T> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task").field("name", &self.name()).field("is_finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}
+
+/// [`Task::cancel`] for those who only know which task it is. Does nothing when it has ended.
+pub(crate) fn cancel_by_id(core: &Core, TaskId(word): TaskId) {
+    let task_of = |slot: &mut Slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None };
+    if let Some(task) = core.with_slot(word, task_of).flatten() {
+        task.level().request(core, CancelReason::Cancelled, core.now() + core.grace.get());
+        core.enqueue(word);
     }
 }
 

@@ -418,3 +418,21 @@ fn closing_a_pool_without_patience_leaves_each_job_to_one_side_c176() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
+
+#[test]
+fn whoever_waits_until_a_pool_is_quiet_is_woken() {
+    check(|| {
+        let pool = Arc::new(PoolJobs::new(1, NEVER));
+        let mut threads = Vec::new();
+        let (_, _first) = submit_to_pool(&pool, 1, &mut threads);
+        let (ticket, _second) = submit_to_pool(&pool, 2, &mut threads);
+        let withdrawer = {
+            let pool = pool.clone();
+            thread::spawn(move || drop(pool.withdraw(ticket)))
+        };
+        block_on(|cx| if pool.poll_quiet(cx.waker()) { Poll::Ready(()) } else { Poll::Pending });
+        pool.close();
+        withdrawer.join().unwrap();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}

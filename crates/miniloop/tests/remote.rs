@@ -226,3 +226,38 @@ fn a_join_whose_time_is_up_gives_the_task_back_c075() {
     remote.stop().unwrap();
     thread.join().unwrap();
 }
+
+#[test]
+fn a_task_that_cleans_up_while_its_loop_shuts_down_ends_with_its_value_for_the_other_thread_c060() {
+    let mut event_loop = EventLoop::new().unwrap();
+    let make = || async {
+        match miniloop::catch(std::future::pending::<()>()).await {
+            Ok(()) => "not cancelled",
+            Err(_cleanup) => {
+                yield_now().await;
+                "cleaned up"
+            }
+        }
+    };
+    let task = event_loop.handle().remote().spawn(make).unwrap();
+    event_loop.run_ready().unwrap();
+    event_loop.run_ready().unwrap();
+    event_loop.shutdown(Duration::from_secs(60)).unwrap();
+    assert_eq!(on_a_thread(|| task.join()).unwrap(), "cleaned up");
+}
+
+#[test]
+fn a_panic_of_a_task_whose_handle_has_gone_is_reported() {
+    let mut event_loop = EventLoop::new().unwrap();
+    let reports = Rc::new(RefCell::new(Vec::new()));
+    event_loop.handle().on_error({
+        let reports = reports.clone();
+        move |report| reports.borrow_mut().push(report.to_string())
+    });
+    drop(event_loop.handle().remote().spawn(|| -> std::future::Ready<()> { panic!("no luck") }).unwrap());
+    for _ in 0..4 {
+        event_loop.run_ready().unwrap();
+    }
+    let [report] = &reports.borrow()[..] else { panic!("one report: {reports:?}") };
+    assert!(report.starts_with("task of another thread") && report.ends_with("panicked: no luck"), "{report}");
+}

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::poll;
-use miniloop::{EventLoop, LoopHandle, TaskLocal, promise, sleep, spawn, yield_now};
+use miniloop::{EventLoop, LoopHandle, TaskLocal, promise, sleep, spawn, task_group, yield_now};
 
 use crate::support::{Trace, jumping, manual, ms, on_another_thread, run_dry};
 
@@ -268,4 +268,28 @@ fn a_value_whose_destructor_panics_is_reported_and_hurts_nobody() {
     let of_value = "DropPanic task-local value: no luck";
     assert_eq!(reports.take(), ["DropPanic callback: no luck", of_value, of_value]);
     assert!(EventLoop::new().is_ok());
+}
+
+#[test]
+fn members_of_a_group_see_what_was_bound_where_they_were_made_c009() {
+    let (mut event_loop, _, trace) = manual();
+    let see = |who| trace.note(format_args!("{who} {:?}", REQUEST.get()));
+    event_loop
+        .run_until_complete(REQUEST.scope(1, async {
+            task_group(async |group| {
+                group.spawn(async {
+                    yield_now().await;
+                    see("member");
+                });
+                REQUEST.scope_sync(2, || group.spawn(async { see("member of a scope") }));
+                REQUEST.scope(3, yield_now()).await;
+                see("body");
+            })
+            .await;
+            see("after");
+        }))
+        .unwrap();
+    let mut seen = trace.take();
+    seen.sort();
+    assert_eq!(seen, ["after Some(1)", "body Some(1)", "member Some(1)", "member of a scope Some(2)"]);
 }

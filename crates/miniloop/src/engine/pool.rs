@@ -42,6 +42,11 @@ impl Pool {
         self.jobs.get_or_init(|| Arc::new(PoolJobs::new(self.settings.threads_max.max(1), BLOCKING_IDLE)))
     }
 
+    /// The same if there was a job.
+    pub(crate) fn started_jobs(&self) -> Option<&Arc<PoolJobs>> {
+        self.jobs.get()
+    }
+
     /// Takes in a thread that works on [`jobs`](Pool::jobs).
     pub(crate) fn adopt(&self, thread: JoinHandle<()>) {
         let mut threads = self.threads.borrow_mut();

@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::primitives::{Condvar, Mutex, lock, wait_while};
@@ -67,11 +68,13 @@ struct State {
     /// Those of them that have no job. Each takes one when it has started or woken.
     free: usize,
     is_open: bool,
+    /// Who waits until nothing runs and nothing waits. A waker of the loop's own: no foreign code.
+    when_quiet: Option<Waker>,
 }
 
 impl PoolJobs {
     pub(crate) fn new(threads_max: usize, idle: Duration) -> PoolJobs {
-        let state = State { waiting: VecDeque::new(), next_ticket: 0, threads: 0, free: 0, is_open: true };
+        let state = State { waiting: VecDeque::new(), next_ticket: 0, threads: 0, free: 0, is_open: true, when_quiet: None };
         PoolJobs { state: Mutex::new(state), changed: Condvar::new(), ended: Condvar::new(), threads_max, idle }
     }
 
@@ -100,7 +103,21 @@ impl PoolJobs {
     pub(crate) fn withdraw(&self, ticket: PoolTicket) -> Option<PoolJob> {
         let mut state = lock(&self.state);
         let index = state.waiting.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
-        state.waiting.remove(index).map(|(_, job)| job)
+        let job = state.waiting.remove(index).map(|(_, job)| job);
+        let waker = state.take_quiet_waker();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        job
+    }
+
+    /// Whether nothing runs and nothing waits. If not, `waker` is woken when it is so; the last one counts.
+    pub(crate) fn poll_quiet(&self, waker: &Waker) -> bool {
+        let mut state = lock(&self.state);
+        if state.is_quiet() {
+            return true;
+        }
+        state.when_quiet = Some(waker.clone());
+        false
     }
 
     /// The thread that was asked for cannot be started. False: there is no other one either, so nobody would ever run what waits.
@@ -121,6 +138,7 @@ impl PoolJobs {
                 job();
                 state = lock(&self.state);
                 state.free += 1;
+                state.take_quiet_waker().into_iter().for_each(Waker::wake);
                 continue;
             }
             let is_over;
@@ -165,5 +183,15 @@ impl PoolJobs {
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = lock(&self.state);
         (state.threads, state.waiting.len())
+    }
+}
+
+impl State {
+    fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && self.free == self.threads
+    }
+
+    fn take_quiet_waker(&mut self) -> Option<Waker> {
+        if self.is_quiet() { self.when_quiet.take() } else { None }
     }
 }

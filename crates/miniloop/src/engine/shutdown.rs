@@ -1,8 +1,9 @@
-//! The orderly end of all tasks: asked, waited for, and ended by force when their grace is over.
+//! The orderly end of all tasks: asked, waited for, and ended by force when their grace is over. Then blocking jobs are waited for.
 //!
 //! The loop turns as ever meanwhile, so clean-up may do I/O and wait for time. Each task is asked once; what it makes of that is its
 //! business until the grace ends. Next: `close.rs`, which drops what is left without asking anybody.
 
+use std::ops::ControlFlow;
 use std::panic::Location;
 use std::rc::Rc;
 use std::task::Waker;
@@ -12,7 +13,10 @@ use crate::config::SHUTDOWN_TURNS;
 use crate::engine::cancel_tree::CancelReason;
 use crate::engine::close::newest_first;
 use crate::engine::core::Core;
+use crate::engine::in_flight::InFlight;
+use crate::engine::job::Job;
 use crate::engine::turn::{self, Wait};
+use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::error::LoopError;
 use crate::instant::Instant;
@@ -45,7 +49,27 @@ pub(crate) fn shutdown(core: &Rc<Core>, grace: Duration) -> Result<(), LoopError
         ask_new_tasks(core, &mut asked_len, end.deadline);
         turn::turn(core, Wait::No)?;
     }
-    Ok(())
+    finish_blocking_jobs(core, &end, &mut asked_len)?;
+    // What the last ones have scheduled: completion callbacks, reports.
+    turn::turn(core, Wait::No)
+}
+
+/// Turns the loop until no blocking job runs or waits, as long as the grace lasts: one of them may be waiting for the loop.
+fn finish_blocking_jobs(core: &Rc<Core>, end: &End<'_>, asked_len: &mut u64) -> Result<(), LoopError> {
+    let Some(jobs) = core.pool.started_jobs() else { return Ok(()) };
+    // Also for those who are past their answer and not yet back.
+    let _in_flight = InFlight::new(core);
+    loop {
+        let woken = core.insert(Job::Once(Box::new(|| Ok(ControlFlow::Continue(())))), Location::caller());
+        if jobs.poll_quiet(&waker::of(woken)) || end.has_come() {
+            core.cancel(woken);
+            return Ok(());
+        }
+        ask_new_tasks(core, asked_len, end.deadline);
+        let turned = turn::turn(core, Wait::Turn);
+        core.cancel(woken);
+        turned?;
+    }
 }
 
 /// Cancels the tasks spawned since the last time, newest first. True if there were any.

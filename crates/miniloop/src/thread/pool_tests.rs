@@ -310,3 +310,28 @@ fn a_virtual_clock_waits_for_jobs_here_and_of_another_loop() {
     gate.open.send(()).unwrap();
     event_loop.run_until_complete(gate.job).unwrap().unwrap();
 }
+
+#[test]
+fn a_shutdown_turns_the_loop_until_jobs_that_may_want_something_of_it_are_done_c176() {
+    for clock in [crate::Clock::SYSTEM, VirtualClock::jumping().into()] {
+        let mut event_loop = EventLoop::builder().clock(clock).build().unwrap();
+        let remote = event_loop.handle().remote();
+        let asks = event_loop.handle().spawn_blocking(move || {
+            let (told, hears) = mpsc::channel();
+            remote.call_soon(move || told.send(()).unwrap()).unwrap();
+            let task = remote.spawn(std::future::pending::<()>).unwrap();
+            (hears.recv(), task.join().unwrap_err().is_cancelled())
+        });
+        event_loop.shutdown(Duration::from_secs(600)).unwrap();
+        assert!(event_loop.handle().core.pool.jobs().poll_quiet(std::task::Waker::noop()));
+        assert_eq!(event_loop.run_until_complete(asks).unwrap().unwrap(), (Ok(()), true));
+    }
+}
+
+#[test]
+fn a_shutdown_waits_for_jobs_no_longer_than_its_grace() {
+    let mut event_loop = EventLoop::builder().blocking_grace(Duration::ZERO).build().unwrap();
+    let gate = event_loop.run_until_complete(async { gate() }).unwrap();
+    event_loop.shutdown(Duration::ZERO).unwrap();
+    drop(gate);
+}
