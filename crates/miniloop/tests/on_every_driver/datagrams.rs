@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::{FutureExt, future};
 use miniloop::net::{UdpSocket, UnixDatagram};
@@ -256,16 +257,45 @@ fn a_full_queue_of_any_peer_makes_the_sender_wait_until_there_is_room() {
         let mut buffer = [0; 8];
         after_a_wait().await;
         assert!(!sent.get());
-        // Somebody else is faster, again and again: each time it waits anew.
-        for _ in 0..3 {
-            theirs.recv(&mut buffer).await.unwrap();
-            other.try_send(b"x").unwrap();
-            after_a_wait().await;
-            assert!(!sent.get());
-        }
         while theirs.recv(&mut buffer).await.unwrap() != 4 {}
         sending.await.unwrap();
     });
+}
+
+#[test]
+fn a_sender_that_loses_the_race_for_room_waits_anew_and_does_not_spin() {
+    on_a_loop(async |_| {
+        let there = name();
+        let theirs = UnixDatagram::bind_addr(&there).unwrap();
+        let (ours, other) = (UnixDatagram::unbound().unwrap(), UnixDatagram::unbound().unwrap());
+        other.connect_addr(&there).unwrap();
+        while other.try_send(b"x").is_ok() {}
+        let wakes = Arc::new(Wakes(AtomicU32::new(0)));
+        let waker = wakes.clone().into();
+        let mut cx = Context::from_waker(&waker);
+        let mut send = ours.send_to_addr(b"last", &there);
+        assert!(send.poll_unpin(&mut cx).is_pending());
+        for round in 1..=3 {
+            theirs.recv(&mut [0; 8]).await.unwrap();
+            after_a_wait().await;
+            assert_eq!(wakes.0.load(Ordering::Relaxed), round, "it is told of the room");
+            other.try_send(b"x").unwrap();
+            assert!(send.poll_unpin(&mut cx).is_pending(), "which somebody else has taken");
+            after_a_wait().await;
+            assert_eq!(wakes.0.load(Ordering::Relaxed), round);
+        }
+        theirs.recv(&mut [0; 8]).await.unwrap();
+        after_a_wait().await;
+        assert!(matches!(send.poll_unpin(&mut cx), Poll::Ready(Ok(4))));
+    });
+}
+
+struct Wakes(AtomicU32);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[test]
