@@ -13,6 +13,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use crate::config::{TRACE_EVENTS_MAX, TRACE_WRITE_GRACE};
 use crate::diag::chrome;
@@ -143,9 +144,15 @@ impl TraceGuard {
 
 impl Drop for TraceGuard {
     fn drop(&mut self) {
-        if self.writer.is_none() {
-            return;
+        if self.writer.is_some() && !self.is_written_within(TRACE_WRITE_GRACE) {
+            log_warning("a trace is still being written after 5 s, and is left to itself");
         }
+    }
+}
+
+impl TraceGuard {
+    /// Ends the recording, and waits until it is written or has failed, which is logged, but not for longer than the limit.
+    fn is_written_within(&mut self, limit: Duration) -> bool {
         let written = Arc::new((Mutex::new(false), Condvar::new()));
         let telling = written.clone();
         let started = self.end(move |result| {
@@ -156,13 +163,10 @@ impl Drop for TraceGuard {
             telling.1.notify_all();
         });
         if let Err(error) = started {
-            return log_unwritten(&error);
+            log_unwritten(&error);
+            return true;
         }
-        let (guard, is_late) = wait_while(&written.1, lock(&written.0), TRACE_WRITE_GRACE, |is_written| !is_written);
-        drop(guard);
-        if is_late {
-            log_warning("a trace is still being written after 5 s, and is left to itself");
-        }
+        !wait_while(&written.1, lock(&written.0), limit, |is_written| !is_written).1
     }
 }
 
@@ -230,4 +234,53 @@ fn write(records: Records, writer: Box<dyn Write + Send>) -> io::Result<TraceSum
 
 fn log_unwritten(error: &io::Error) {
     log_error(&format!("a trace could not be written: {error}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+    use crate::EventLoop;
+
+    /// A disk that takes what it is given once it is told to.
+    struct Stuck(Receiver<()>);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.recv().map(|()| bytes.len()).map_err(io::Error::other)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_disk_that_is_stuck_holds_who_drops_a_trace_for_a_limited_time() {
+        let event_loop = EventLoop::new().unwrap();
+        let (release, stuck) = channel();
+        let mut trace = event_loop.handle().trace(Stuck(stuck)).unwrap();
+        assert!(!trace.is_written_within(Duration::from_millis(1)));
+        drop(release);
+        drop(trace);
+        // The next one is written.
+        assert!(event_loop.handle().trace(io::sink()).unwrap().is_written_within(TRACE_WRITE_GRACE));
+    }
+
+    #[test]
+    fn a_trace_records_so_many_events_unless_told_otherwise() {
+        let mut event_loop = EventLoop::new().unwrap();
+        let trace = event_loop.handle().trace(io::sink()).unwrap();
+        event_loop
+            .run_until_complete(async {
+                for _ in 0..TRACE_EVENTS_MAX / 2 {
+                    crate::yield_now().await;
+                }
+            })
+            .unwrap();
+        let summary = event_loop.run_until_complete(trace.finish()).unwrap().unwrap();
+        assert_eq!(summary.recorded, TRACE_EVENTS_MAX as u64);
+        assert!(summary.dropped > 0);
+    }
 }

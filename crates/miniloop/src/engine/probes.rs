@@ -88,10 +88,17 @@ impl Probes {
     }
 
     /// A job was put into the ready queue.
+    #[inline]
     pub(crate) fn note_wake(&self, woken: Word, clock: &Clock) {
-        if self.has(TIMELINE)
-            && let Some(timeline) = &mut *self.timeline.borrow_mut()
-        {
+        if self.has(TIMELINE) {
+            self.record_wake(woken, clock);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_wake(&self, woken: Word, clock: &Clock) {
+        if let Some(timeline) = &mut *self.timeline.borrow_mut() {
             timeline.wake(woken, clock.now());
         }
     }

@@ -29,7 +29,27 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
     let entered = locals.as_ref().map(|_| locals::enter(locals.clone()));
     core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
     core.ops_left.set(OPS_PER_POLL);
-    let _watched = core.probes.is_watched().then(|| Watched::start(core, word, subject_of(&turn), place));
+    if core.probes.is_watched() {
+        run_watched(core, word, turn, place, main);
+    } else {
+        run_turn(core, word, turn, place, main);
+    }
+    drop(entered);
+    if locals.is_some() {
+        core.drop_safely(locals, "task-local value", place);
+    }
+}
+
+/// The same while somebody looks. Apart, so that the way of a job that nobody looks at stays short.
+#[cold]
+#[inline(never)]
+fn run_watched(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, main: Main<'_>) {
+    let _watched = Watched::start(core, word, subject_of(&turn), place);
+    run_turn(core, word, turn, place, main);
+}
+
+#[inline(always)]
+fn run_turn(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, main: Main<'_>) {
     match turn {
         Turn::Main => {
             context::set_current_task(Some(word));
@@ -46,10 +66,6 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
         Turn::Report => {
             failures::deliver_next(core);
         }
-    }
-    drop(entered);
-    if locals.is_some() {
-        core.drop_safely(locals, "task-local value", place);
     }
 }
 

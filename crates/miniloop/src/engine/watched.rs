@@ -43,8 +43,15 @@ pub(crate) enum Subject {
 }
 
 /// A member of a group that is about to be polled, inside the job that polls the group.
+#[inline]
 pub(crate) fn member<'a>(core: &'a Core, word: Word, place: &'static Location<'static>) -> Option<Watched<'a>> {
-    let name = core.probes.is_watched().then(|| core.member_named(word))??;
+    if core.probes.is_watched() { start_member(core, word, place) } else { None }
+}
+
+#[cold]
+#[inline(never)]
+fn start_member<'a>(core: &'a Core, word: Word, place: &'static Location<'static>) -> Option<Watched<'a>> {
+    let name = core.member_named(word)?;
     Some(Watched::start(core, word, Subject::Member(name), place))
 }
 
@@ -160,10 +167,14 @@ pub(crate) fn copy_of(cause: &Cause) -> Cause {
 }
 
 /// Puts a stretch of the turn into the timeline, from now until the guard is dropped.
+#[inline]
 pub(crate) fn slice(core: &Core, what: What) -> Option<SliceGuard<'_>> {
-    if !core.probes.has(TIMELINE) {
-        return None;
-    }
+    if core.probes.has(TIMELINE) { begin_slice(core, what) } else { None }
+}
+
+#[cold]
+#[inline(never)]
+fn begin_slice(core: &Core, what: What) -> Option<SliceGuard<'_>> {
     let began = core.probes.timeline.borrow_mut().as_mut()?.stamp(core.clock.now());
     Some(SliceGuard { core, what, began })
 }
@@ -175,6 +186,8 @@ pub(crate) struct SliceGuard<'a> {
 }
 
 impl Drop for SliceGuard<'_> {
+    #[cold]
+    #[inline(never)]
     fn drop(&mut self) {
         if let Some(timeline) = &mut *self.core.probes.timeline.borrow_mut() {
             timeline.slice(self.what, self.began, self.core.clock.now());
@@ -183,11 +196,17 @@ impl Drop for SliceGuard<'_> {
 }
 
 /// A turn ends, and another one begins if the loop goes on. Nothing runs at this moment.
+#[inline]
 pub(crate) fn turn(core: &Core, goes_on: bool) {
-    let probes = &core.probes;
-    if !probes.is_watched() {
-        return;
+    if core.probes.is_watched() {
+        end_turn(core, goes_on);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn end_turn(core: &Core, goes_on: bool) {
+    let probes = &core.probes;
     if let Some(timeline) = &mut *probes.timeline.borrow_mut() {
         timeline.turn(goes_on, core.clock.now());
     }
