@@ -136,7 +136,7 @@ mod tests {
         let mut key = None;
         check(|cx| registration.poll_io(Direction::Read, Place::InLine(&mut key), cx, nothing).is_pending(), || ());
         let semaphore = Rc::new(Semaphore::new(0));
-        let waiting = semaphore.clone().acquire_owned(1);
+        let waiting = semaphore.clone().acquire_owned();
         check(is_pending(waiting), move || assert!(semaphore.try_acquire().is_none() && semaphore.statistics().waiting < 2));
         let (sender, mut receiver) = channel::<()>(1);
         check(is_pending(receiver.recv()), move || assert_eq!(sender.statistics().len, 0));

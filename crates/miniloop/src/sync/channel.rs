@@ -18,7 +18,7 @@ use super::error::{SendError, TryRecvError, TrySendError};
 use super::line::{Desk, Line, WHAT, Waiting, Wakes};
 use super::permits::{Granted, Permits};
 use crate::engine::context::{self, Home};
-use crate::wait_queue::exchange;
+use crate::wait_queue::{exchange, wake_all};
 
 /// Makes a channel with room for `capacity` values; none is taken for one. It costs memory for the values that are in it, not for its room.
 ///
@@ -74,7 +74,7 @@ impl<T> Channel<T> {
 
     fn wake_receiver(&self) {
         let waker = self.receiver.borrow_mut().take();
-        waker.into_iter().for_each(Waker::wake);
+        wake_all(waker);
     }
 
     fn try_recv(&self) -> Result<T, TryRecvError> {

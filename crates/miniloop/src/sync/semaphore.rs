@@ -86,26 +86,44 @@ impl Semaphore {
     /// # use std::rc::Rc;
     /// # miniloop::run(async {
     /// let semaphore = Rc::new(Semaphore::new(1));
-    /// let permit = semaphore.clone().acquire_owned(1).await;
+    /// let permit = semaphore.clone().acquire_owned().await;
     /// miniloop::spawn(async move { drop(permit) }).await.unwrap();
     /// assert_eq!(semaphore.available_permits(), 1);
     /// # }).unwrap();
     /// ```
     ///
     /// # Cancellation
+    /// As [`acquire`](Semaphore::acquire).
+    pub fn acquire_owned(self: Rc<Self>) -> impl FusedFuture<Output = OwnedSemaphorePermit> + Unpin {
+        self.acquire_many_owned(1)
+    }
+
+    /// [`acquire_many`](Semaphore::acquire_many) with a permit that keeps the semaphore alive.
+    ///
+    /// # Cancellation
     /// As [`acquire_many`](Semaphore::acquire_many).
-    pub fn acquire_owned(self: Rc<Self>, count: usize) -> impl FusedFuture<Output = OwnedSemaphorePermit> + Unpin {
+    pub fn acquire_many_owned(self: Rc<Self>, count: usize) -> impl FusedFuture<Output = OwnedSemaphorePermit> + Unpin {
         Waiting::new(Acquire { semaphore: self, count })
     }
 
     /// One permit, if there is one and nobody waits.
     #[doc(alias = "acquire_nowait")]
     pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
-        Acquire { semaphore: self, count: 1 }.try_now()
+        self.try_acquire_many(1)
+    }
+
+    /// `count` permits, if there are as many and nobody waits.
+    pub fn try_acquire_many(&self, count: usize) -> Option<SemaphorePermit<'_>> {
+        Acquire { semaphore: self, count }.try_now()
+    }
+
+    /// One permit that keeps the semaphore alive, if there is one and nobody waits.
+    pub fn try_acquire_owned(self: Rc<Self>) -> Option<OwnedSemaphorePermit> {
+        self.try_acquire_many_owned(1)
     }
 
     /// `count` permits that keep the semaphore alive, if there are as many and nobody waits.
-    pub fn try_acquire_owned(self: Rc<Self>, count: usize) -> Option<OwnedSemaphorePermit> {
+    pub fn try_acquire_many_owned(self: Rc<Self>, count: usize) -> Option<OwnedSemaphorePermit> {
         Acquire { semaphore: self, count }.try_now()
     }
 

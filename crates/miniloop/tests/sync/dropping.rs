@@ -128,7 +128,7 @@ impl Scene for Permits {
         let count = self.wanted[who];
         if self.is_owned {
             let semaphore = self.semaphore.clone();
-            Box::pin(async move { semaphore.acquire_owned(count).await.forget() })
+            Box::pin(async move { semaphore.acquire_many_owned(count).await.forget() })
         } else {
             Box::pin(async move { self.semaphore.acquire_many(count).await.forget() })
         }

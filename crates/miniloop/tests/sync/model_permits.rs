@@ -20,7 +20,7 @@ impl Lockable {
     fn acquire(&self, count: usize) -> Boxed<'static, Box<dyn Any>> {
         match self {
             Lockable::Semaphore(semaphore) => {
-                let acquire = semaphore.clone().acquire_owned(count);
+                let acquire = semaphore.clone().acquire_many_owned(count);
                 Box::pin(async move { Box::new(acquire.await) as Box<dyn Any> })
             }
             Lockable::Mutex(mutex) => {
@@ -32,7 +32,9 @@ impl Lockable {
 
     fn try_acquire(&self, count: usize) -> Option<Box<dyn Any>> {
         match self {
-            Lockable::Semaphore(semaphore) => semaphore.clone().try_acquire_owned(count).map(|permit| Box::new(permit) as Box<dyn Any>),
+            Lockable::Semaphore(semaphore) => {
+                semaphore.clone().try_acquire_many_owned(count).map(|permit| Box::new(permit) as Box<dyn Any>)
+            }
             Lockable::Mutex(mutex) => mutex.clone().try_lock_owned().map(|guard| Box::new(guard) as Box<dyn Any>),
         }
     }
