@@ -11,6 +11,7 @@ mod system_calls;
 mod taken_over;
 mod tcp;
 mod unix;
+mod wakes;
 
 use std::fs;
 use std::os::fd::AsRawFd;
