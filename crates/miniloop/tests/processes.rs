@@ -376,16 +376,18 @@ fn a_start_that_runs_out_of_descriptors_leaves_nothing_c187() {
     in_a_process_of_its_own("a_start_that_runs_out_of_descriptors_leaves_nothing_c187", || {
         on_a_loop(async || {
             setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
+            // Without pipes the process itself starts, and it is the descriptor that stands for it which cannot be had.
             for stdio in [Stdio::piped, Stdio::inherit] {
                 let mut failed_count = 0;
                 for room in 0.. {
                     let open_before = open_descriptors();
                     let mut hoard = Vec::from_iter(std::iter::from_fn(|| File::open("/dev/null").ok()));
                     hoard.truncate(hoard.len() - room);
-                    let started = Command::new("cat").stdin(Stdio::null()).stdout(stdio()).stderr(stdio()).spawn();
+                    let started = Command::new("cat").stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn();
                     drop(hoard);
                     match started {
-                        Ok(child) => {
+                        Ok(mut child) => {
+                            child.stdin = None;
                             child.wait().await.unwrap();
                             break;
                         }

@@ -31,6 +31,9 @@
 //! the system has given to another process is never waited for or signalled. On a system without `pidfd` nothing can be started:
 //! [`spawn`](Command::spawn) says [`Unsupported`](std::io::ErrorKind::Unsupported).
 //!
+//! A process takes real time, of which a [`VirtualClock`](crate::VirtualClock) knows nothing: keep a [`hold`](crate::VirtualClock::hold)
+//! while it runs.
+//!
 //! A program that waits for *any* child (`waitpid(-1)`), or ignores `SIGCHLD`, takes away the exit status that these processes have for us:
 //! [`wait`](Child::wait) then ends with an error that says so.
 
