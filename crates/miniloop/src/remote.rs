@@ -10,7 +10,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, ready};
+use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -230,7 +230,10 @@ impl<T> Future for RemoteTask<T> {
             Some(core) => self.result.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
             None => self.result.poll(cx),
         };
-        let result = ready!(result);
+        let Poll::Ready(result) = result else {
+            context::waits_for("a task that was spawned through a `Remote`");
+            return Poll::Pending;
+        };
         self.is_over = true;
         Poll::Ready(result.unwrap_or(Err(TaskError::CANCELLED)))
     }

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_core::FusedFuture;
 
@@ -183,12 +183,14 @@ impl<R> Future for Blocking<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this blocking job was polled after it had given its result");
-        context::waits_for("a blocking job");
         let answer = match context::try_current().filter(|core| core.id != self.home) {
             Some(core) => self.answer.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
             None => self.answer.poll(cx),
         };
-        let answer = ready!(answer);
+        let Poll::Ready(answer) = answer else {
+            context::waits_for("a blocking job");
+            return Poll::Pending;
+        };
         self.is_over = true;
         self.queued = None;
         Poll::Ready(match (answer, self.refusal.take()) {

@@ -18,7 +18,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 
 use futures_core::FusedFuture;
@@ -226,7 +226,10 @@ impl<S, R> Future for Call<S, R> {
             Some(core) => self.answer.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
             None => self.answer.poll(cx),
         };
-        let answer = ready!(answer);
+        let Poll::Ready(answer) = answer else {
+            context::waits_for("a worker thread");
+            return Poll::Pending;
+        };
         self.is_over = true;
         self.ticket = None;
         let name = self.name.clone();
