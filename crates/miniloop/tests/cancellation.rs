@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use miniloop::{CancelReason, Cleanup, EventLoop, Task, TaskError, catch, now, shield, sleep, spawn, timeout, yield_now};
+use miniloop::{
+    CancelReason, Cleanup, EventLoop, LoopHandle, Scope, ScopeOptions, Task, TaskError, catch, now, scope, shield, sleep, spawn, timeout,
+    yield_now,
+};
 use support::{Trace, jumping, manual, ms, run_dry, trace_reports};
 
 /// Spawns `body`, cancels it when it waits, and compares what it notes and how it ends. Afterwards nothing may be left in the tree of
@@ -181,6 +184,62 @@ fn when_the_last_guard_of_a_level_goes_those_who_came_meanwhile_are_asked_c3() {
 }
 
 #[test]
+fn who_was_held_back_is_woken_when_the_last_guard_goes_c3() {
+    // In a set nobody is polled who was not woken.
+    let body = |trace: Trace| async move {
+        let late = async {
+            sleep(ms(5)).await;
+            polite(&trace, "late").await;
+        };
+        let mut set: FuturesUnordered<_> =
+            [future::Either::Left(polite(&trace, "early")), future::Either::Right(late)].into_iter().collect();
+        while set.next().await.is_some() {}
+    };
+    check(body, &["early begins", "early is clean", "late begins", "late is clean", "=> value"]);
+    // The request comes while somebody cleans up below, asked by a limit of its own.
+    let body = |trace: Trace| async move {
+        let limited = scope(ScopeOptions::new(), async |scope: &Scope| {
+            scope.cancel();
+            let mut set: FuturesUnordered<_> = [future::Either::Left(polite(&trace, "early")), {
+                let late = async {
+                    sleep(ms(5)).await;
+                    polite(&trace, "late").await;
+                };
+                future::Either::Right(late)
+            }]
+            .into_iter()
+            .collect();
+            while set.next().await.is_some() {}
+        });
+        trace.note(format_args!("{:?}", limited.await));
+    };
+    check(body, &["early begins", "early is clean", "late begins", "late is clean", "Ok(())", "=> value"]);
+}
+
+#[test]
+fn a_guard_that_goes_elsewhere_wakes_who_is_next_c3_c5() {
+    for has_outer in [false, true] {
+        let body = |trace: Trace| async move {
+            let _dropped = trace.on_drop("dropped");
+            let inside = async {
+                let cleanup = catch(pending::<()>()).await.unwrap_err();
+                LoopHandle::current().call_later(ms(7), move || drop(cleanup));
+                pending::<()>().await;
+            };
+            if has_outer {
+                let _ = catch(inside).await;
+                trace.note("outer");
+            } else {
+                inside.await;
+            }
+            trace.note(format_args!("at {} ms", now().as_nanos() / 1_000_000));
+        };
+        let noted_at_7: &[&str] = &["outer", "at 7 ms", "dropped", "=> value"];
+        check(body, if has_outer { noted_at_7 } else { &["dropped", "=> cancelled"] });
+    }
+}
+
+#[test]
 fn a_guard_that_outlives_its_level_protects_the_one_above_c3() {
     let body = |trace: Trace| async move {
         // The inner catch point's guard leaves the outer one as its value.
@@ -329,13 +388,15 @@ fn skipping_a_parked_catch_point_ends_at_the_level_that_was_asked_c6() {
                 });
                 assert!(limited.await.is_err());
                 // It can be polled again, and nobody asks it any more.
-                assert!(matches!(future::select(parked, Box::pin(sleep(ms(1)))).await, Either::Right(_)));
-                "undisturbed"
+                let Either::Right((_, mut parked)) = future::select(parked, Box::pin(sleep(ms(1)))).await else { panic!("asked") };
+                assert!(trace.take().is_empty());
+                // Nor is it passed over, when the next request comes while it is polled.
+                timeout(ms(1), &mut parked).await
             });
-            assert_eq!(outer.await.unwrap(), "undisturbed");
+            assert_eq!(outer.await.unwrap(), Ok(()));
         })
         .unwrap();
-    assert!(trace.take().is_empty());
+    assert_eq!(trace.take(), ["parked begins", "parked is clean"]);
     assert_no_nodes(&event_loop);
 }
 
@@ -406,6 +467,24 @@ fn the_grace_is_that_of_the_loop_unless_another_is_given_c8() {
             })
             .unwrap();
     }
+}
+
+#[test]
+fn once_the_grace_has_ended_nobody_absorbs_the_request_c8() {
+    let (mut event_loop, _, trace) = jumping();
+    event_loop.handle().on_error(|_| ());
+    event_loop
+        .run_until_complete(async {
+            let limited = scope(ScopeOptions::new().timeout(ms(1)).grace(ms(2)), async |_| {
+                let cleanup = catch(pending::<()>()).await.unwrap_err();
+                sleep(ms(2)).await;
+                trace.note(cleanup.absorb().is_err());
+                pending::<()>().await;
+            });
+            assert!(limited.await.is_err());
+        })
+        .unwrap();
+    assert_eq!(trace.take(), ["true"]);
 }
 
 #[test]
@@ -532,6 +611,17 @@ fn a_catch_point_answers_to_the_task_that_polled_it_last_c13() {
 }
 
 #[test]
+fn a_catch_point_is_woken_through_the_waker_of_its_last_poll_c13() {
+    let body = |trace: Trace| async move {
+        let mut moved = Box::pin(polite(&trace, "moved"));
+        poll_once(&mut moved).await; // with the task's waker
+        let mut set = FuturesUnordered::from_iter([moved]);
+        while set.next().await.is_some() {}
+    };
+    check(body, &["moved begins", "moved is clean", "=> value"]);
+}
+
+#[test]
 fn a_time_limit_that_is_moved_takes_its_catch_points_along_c13() {
     let (mut event_loop, _, trace) = jumping();
     event_loop
@@ -624,6 +714,34 @@ fn a_task_that_cancels_itself_is_stopped_at_its_next_await_c079_c080() {
         })
         .unwrap();
     assert_eq!(trace.take(), ["asked", "itself begins", "itself is clean"]);
+}
+
+#[test]
+fn a_task_that_only_gives_way_is_stopped_at_its_next_poll_c090() {
+    let body = |trace: Trace| async move {
+        let _dropped = trace.on_drop("dropped");
+        loop {
+            yield_now().await;
+        }
+    };
+    check(body, &["dropped", "=> cancelled"]);
+}
+
+#[test]
+fn who_cleans_up_is_told_why_and_passes_it_on_as_a_value_c087() {
+    let (mut event_loop, ..) = jumping();
+    let waiting = || catch(pending::<()>()).cleanup(async |_| yield_now().await);
+    event_loop
+        .run_until_complete(async {
+            let task = spawn(waiting());
+            yield_now().await;
+            task.cancel();
+            let cancelled = task.await.unwrap().unwrap_err();
+            assert_eq!((cancelled.reason(), cancelled.to_string().as_str()), (CancelReason::Cancelled, "it was cancelled"));
+            let cancelled = timeout(ms(1), waiting()).await.unwrap().unwrap_err();
+            assert_eq!(cancelled.reason(), CancelReason::Deadline);
+        })
+        .unwrap();
 }
 
 #[test]

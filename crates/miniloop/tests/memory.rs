@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use miniloop::{Abandoned, DriverKind, EventLoop, LoopHandle, VirtualClock, promise, sleep, spawn, timeout, yield_now};
+use miniloop::{Abandoned, DriverKind, EventLoop, LoopHandle, VirtualClock, catch, promise, shield, sleep, spawn, timeout, yield_now};
 use support::{jumping, manual, ms, run_dry};
 
 struct Counting;
@@ -175,6 +175,32 @@ fn timers_leave_nothing_behind() {
         let timer = LoopHandle::current().call_every(ms(1), || ());
         sleep(ms(3)).await;
         timer.cancel();
+    });
+}
+
+#[test]
+fn cancelling_leaves_nothing_behind_and_a_catch_point_allocates_nothing() {
+    check_allocations(async || assert!(catch(sleep(ms(1))).await.is_ok()), 0);
+    check_allocations(async || timeout(ms(5), catch(sleep(ms(1)))).await.unwrap().unwrap(), 0);
+    check_allocations(async || shield(sleep(ms(1))).await, 0);
+    check_steady(async || {
+        let task = spawn(timeout(ms(5), async { catch(pending::<()>()).await.unwrap_err().finish() }));
+        yield_now().await;
+        task.cancel();
+        assert!(task.await.unwrap().is_ok());
+    });
+    check_steady(async || {
+        let task = spawn(async {
+            let mut parked = Box::pin(catch(pending::<()>()));
+            assert!(timeout(ms(1), &mut parked).await.is_err());
+            let _cleanup = catch(pending::<()>()).await.unwrap_err();
+            pending::<()>().await;
+        });
+        sleep(ms(2)).await;
+        task.cancel();
+        yield_now().await;
+        task.abort();
+        assert!(task.await.is_err());
     });
 }
 

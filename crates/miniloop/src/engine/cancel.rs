@@ -107,6 +107,9 @@ impl Level {
     pub(crate) fn verdict(&self, core: &Core) -> Verdict {
         let Some(key) = self.key(core) else { return Verdict::Undisturbed };
         let mut tree = core.cancels.borrow_mut();
+        if tree.request_of(key).is_none() {
+            return Verdict::Undisturbed;
+        }
         let is_busy = tree.is_busy_below(key);
         let Some(request) = tree.request_of(key) else { return Verdict::Undisturbed };
         match request.timer {
@@ -296,10 +299,7 @@ impl PointInside {
     /// The body of a catch point is pending: whether it is the catch point's turn to end it. Then what follows is under the guard.
     pub(crate) fn fire(self) -> Option<Guard> {
         let mut tree = self.core.cancels.borrow_mut();
-        if !tree.fires(self.key) {
-            return None;
-        }
-        let reason = tree.reason_for(self.key)?;
+        let reason = tree.fires(self.key)?;
         let guard = tree.insert_guard_beside(self.key);
         Some(Guard { word: Word::new(self.core.id, guard), reason, _not_send: PhantomData })
     }

@@ -213,18 +213,15 @@ impl CancelTree {
         }
     }
 
-    /// Whether a catch point whose body is pending is to end it now (C2): it is a target, its request still stands, and below it nobody is
-    /// left who comes first.
-    pub(crate) fn fires(&mut self, key: Key) -> bool {
-        let Some(node) = self.nodes.get(key) else { return false };
-        if !node.is_target {
-            return false;
+    /// Whether a catch point whose body is pending is to end it now (C2), and why: it is a target, its request still stands, and below it
+    /// nobody is left who comes first.
+    pub(crate) fn fires(&mut self, key: Key) -> Option<CancelReason> {
+        if !self.nodes.get(key)?.is_target {
+            return None;
         }
-        if self.reason_for(key).is_none() {
-            self.node_mut(key).is_target = false;
-            return false;
-        }
-        !self.is_busy_below(key)
+        let reason = self.reason_for(key);
+        self.node_mut(key).is_target = reason.is_some();
+        reason.filter(|_| !self.is_busy_below(key))
     }
 
     /// A guard at the parent of a catch point that fires.
@@ -341,23 +338,9 @@ impl CancelTree {
         if let Some(request) = self.node_mut(parent).request.take_if(|request| request.force.is_none()) {
             self.standing_len -= 1;
             notes.timers.extend(request.timer);
-            self.forget_targets(parent);
-            // For the requests further up, if there are any: those below are to be chosen again.
-            self.node_mut(parent).has_held_back = true;
             return true;
         }
         self.reason_for(guard).is_none()
-    }
-
-    fn forget_targets(&mut self, key: Key) {
-        let mut below = vec![key];
-        while let Some(key) = below.pop() {
-            self.node_mut(key).is_target = false;
-            self.set_polled(key);
-            if self.node(key).kind != Kind::Shield {
-                below.extend(self.children(key));
-            }
-        }
     }
 
     /// Whether somebody below is not done: a clean-up, a shield or a catch point that can still be polled.

@@ -10,8 +10,7 @@ use std::task::Poll;
 use futures_util::future::{self, LocalBoxFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use miniloop::{
-    EventLoop, Instant, LoopHandle, Scope, ScopeOptions, Task, VirtualClock, catch, now, scope, shield, sleep, sleep_until, spawn, timeout,
-    yield_now,
+    EventLoop, Instant, LoopHandle, Scope, ScopeOptions, Task, VirtualClock, catch, now, scope, shield, sleep, spawn, timeout, yield_now,
 };
 
 use super::program::{Act, Body, Program, Then};
@@ -30,10 +29,12 @@ pub(crate) fn run(program: &Program) -> Vec<String> {
         tasks: program.tasks.iter().map(|_| TaskState::default()).collect(),
         violations: RefCell::default(),
         bodies_alive: Cell::new(0),
+        limits: RefCell::default(),
     }));
     for (number, body) in program.tasks.iter().enumerate() {
         let (body, inside) = (body.clone(), world.clone());
         let task = handle.spawn(async move {
+            inside.0.tasks[number].is_started.set(true);
             let _ended = AtEnd(|| {
                 let state = &inside.0.tasks[number];
                 state.ended_at.set(Some(inside.now()));
@@ -48,10 +49,10 @@ pub(crate) fn run(program: &Program) -> Vec<String> {
     let acting = world.clone();
     let driven = event_loop.run_until_complete(async move {
         for (at, number, act) in acts {
-            sleep_until(Instant::from_nanos(at * 1_000_000)).await;
+            acting.watch_until(Instant::from_nanos(at * 1_000_000)).await;
             acting.act(number % acting.0.tasks.len(), act);
         }
-        sleep(ms(20)).await;
+        acting.watch_until(Instant::from_nanos(40_000_000)).await;
     });
     if let Err(error) = driven {
         world.violation(format!("the loop failed: {error}"));
@@ -83,6 +84,8 @@ struct Watched {
     tasks: Vec<TaskState>,
     violations: RefCell<Vec<String>>,
     bodies_alive: Cell<isize>,
+    /// The limits around bodies that are polled: until when, and of which task.
+    limits: RefCell<Vec<(Instant, usize)>>,
 }
 
 #[derive(Default)]
@@ -95,6 +98,9 @@ struct TaskState {
     /// It was aborted or it panics: nobody has to be polite.
     is_forced: Cell<bool>,
     has_absorbed: Cell<bool>,
+    /// How many of its guards and shields are up: they may hold a request up.
+    held_by: Cell<isize>,
+    is_started: Cell<bool>,
     is_done: Cell<bool>,
     ended_at: Cell<Option<Instant>>,
 }
@@ -108,6 +114,31 @@ impl TaskState {
 impl World {
     fn now(&self) -> Instant {
         self.0.handle.now()
+    }
+
+    /// Waits, and looks every millisecond whether somebody has been asked, and nobody cleans up, and nothing happens.
+    async fn watch_until(&self, end: Instant) {
+        while self.now() < end {
+            sleep(ms(1)).await;
+            let is_late = |since: Instant| since + ms(1) <= self.now();
+            for (number, state) in self.0.tasks.iter().enumerate() {
+                let is_idle = state.is_started.get() && state.ended_at.get().is_none() && state.held_by.get() == 0;
+                let limits = self.0.limits.borrow();
+                let limit = limits.iter().find(|(limit, task)| *task == number && is_late(*limit));
+                let is_asked = state.asked_at.get().is_some_and(is_late) || limit.is_some();
+                if is_idle && is_asked && !state.has_absorbed.get() {
+                    self.violation(format!("task {number} was asked, nobody cleans up, and it goes on"));
+                }
+            }
+        }
+    }
+
+    /// A guard or shield is up until this is dropped.
+    fn hold(&self, number: usize) -> impl Drop + use<> {
+        let world = self.clone();
+        let hold = move |by| world.0.tasks[number].held_by.set(world.0.tasks[number].held_by.get() + by);
+        hold(1);
+        AtEnd(move || hold(-1))
     }
 
     fn violation(&self, what: String) {
@@ -255,6 +286,7 @@ async fn run_body(body: &Body, place: Place, world: &World) {
             let ends = deadline.iter().chain(cancel_after).min().map(|first| now() + ms(first + grace));
             let options = ScopeOptions::new().grace(ms(*grace)).shield(*is_shielded);
             let options = deadline.map_or(options, |limit| options.timeout(ms(limit)));
+            let _held = is_shielded.then(|| world.hold(place.task));
             let scoped = scope(options, async |scope: &Scope| {
                 let scope = scope.clone();
                 let timer = cancel_after.map(|after| world.0.handle.call_later(ms(after), move || scope.cancel()));
@@ -263,13 +295,24 @@ async fn run_body(body: &Body, place: Place, world: &World) {
             });
             let _ = scoped.await;
         }
-        Body::Shield(body) => shield(run(body, place.protected(&Rc::new(Cell::new(true))))).await,
+        Body::Shield(body) => {
+            let _held = world.hold(place.task);
+            shield(run(body, place.protected(&Rc::new(Cell::new(true))))).await;
+        }
         Body::Catch { body, clean_up, then } => run_catch(body, clean_up, *then, place, world).await,
     }
 }
 
 async fn run_timeout(limit: u64, body: &Body, place: Place, world: &World) {
     let begin = now();
+    // One that is parked cannot end.
+    let watched = (begin + ms(limit), if place.is_droppable { usize::MAX } else { place.task });
+    world.0.limits.borrow_mut().push(watched);
+    let _ended = AtEnd(|| {
+        let mut limits = world.0.limits.borrow_mut();
+        let at = limits.iter().position(|present| *present == watched).expect("it was put in");
+        limits.swap_remove(at);
+    });
     let ended = timeout(ms(limit), world_run(body, place.limited(Some(begin + ms(limit + world.0.grace))), world)).await;
     let lasted = now() - begin;
     if ended.is_err() && (lasted < ms(limit) || lasted > ms(limit) && !body.has_points() && !place.is_droppable) {
@@ -313,6 +356,7 @@ async fn run_catch(body: &Body, clean_up: &Body, then: Then, place: Place, world
         world.violation("a catch point behind a guard or shield was asked".to_owned());
     }
     let guard = Rc::new(Cell::new(true));
+    let held = world.hold(place.task);
     {
         let is_clean = Cell::new(false);
         let _ended = AtEnd(|| {
@@ -324,6 +368,7 @@ async fn run_catch(body: &Body, clean_up: &Body, then: Then, place: Place, world
         is_clean.set(true);
     }
     guard.set(false);
+    drop(held);
     match then {
         Then::Finish => drop(cleanup.finish()),
         Then::Drop => drop(cleanup),
