@@ -376,6 +376,33 @@ fn a_parked_catch_point_is_skipped_once_the_task_has_nothing_left_to_do_c6() {
 }
 
 #[test]
+fn what_was_parked_behind_a_shield_or_guard_is_skipped_when_that_goes_c6() {
+    let behind_a_shield = |trace: Trace| async move {
+        let _dropped = trace.on_drop("dropped");
+        let mut parked = Box::pin(polite(&trace, "parked"));
+        shield(async {
+            poll_once(&mut parked).await;
+            sleep(ms(5)).await;
+        })
+        .await;
+        pending::<()>().await;
+    };
+    check(behind_a_shield, &["dropped", "=> cancelled"]);
+    let behind_a_guard = |trace: Trace| async move {
+        let _dropped = trace.on_drop("dropped");
+        let mut parked = Box::pin(polite(&trace, "parked"));
+        let outer = catch(async {
+            let cleanup = catch(pending::<()>()).await.unwrap_err();
+            poll_once(&mut parked).await;
+            cleanup
+        });
+        drop(outer.await.unwrap());
+        pending::<()>().await;
+    };
+    check(behind_a_guard, &["dropped", "=> cancelled"]);
+}
+
+#[test]
 fn skipping_a_parked_catch_point_ends_at_the_level_that_was_asked_c6() {
     let (mut event_loop, _, trace) = jumping();
     event_loop

@@ -285,7 +285,7 @@ impl CancelTree {
             notes.timers.extend(request.timer);
         }
         let Some(parent) = parent else { return };
-        // Those whom it protected have not been asked yet.
+        // Those whom it protected may be alive, in a future that was moved out.
         self.node_mut(parent).has_held_back |= node.has_held_back || node.kind == Kind::Shield;
         self.deliver_again(parent, notes);
     }
@@ -416,6 +416,8 @@ impl CancelTree {
         {
             match self.exposure(place) {
                 Exposure::Free => return,
+                // Those below a guard have been chosen or noted already. A catch point in between might be next.
+                Exposure::HeldBack(at) if at == key => return,
                 Exposure::HeldBack(at) => {
                     self.node_mut(at).has_held_back = true;
                     return;
