@@ -191,8 +191,7 @@ fn who_was_held_back_is_woken_when_the_last_guard_goes_c3() {
             sleep(ms(5)).await;
             polite(&trace, "late").await;
         };
-        let mut set: FuturesUnordered<_> =
-            [future::Either::Left(polite(&trace, "early")), future::Either::Right(late)].into_iter().collect();
+        let mut set: FuturesUnordered<_> = [Either::Left(polite(&trace, "early")), Either::Right(late)].into_iter().collect();
         while set.next().await.is_some() {}
     };
     check(body, &["early begins", "early is clean", "late begins", "late is clean", "=> value"]);
@@ -214,6 +213,54 @@ fn who_was_held_back_is_woken_when_the_last_guard_goes_c3() {
         trace.note(format_args!("{:?}", limited.await));
     };
     check(body, &["early begins", "early is clean", "late begins", "late is clean", "Ok(())", "=> value"]);
+}
+
+#[test]
+fn a_catch_point_whose_inside_is_clean_still_waits_for_the_guard_beside_it_c3() {
+    let body = |trace: Trace| async move {
+        let short = async {
+            let inside = async {
+                polite(&trace, "short").await;
+                pending::<()>().await;
+            };
+            let cleanup = catch(inside).await.unwrap_err();
+            trace.note(format_args!("around short, at {} ms", now().as_nanos() / 1_000_000));
+            cleanup.finish();
+        };
+        let long = async {
+            let cleanup = catch(pending::<()>()).await.unwrap_err();
+            sleep(ms(30)).await;
+            cleanup.finish();
+        };
+        let mut set = FuturesUnordered::from_iter([Either::Left(short), Either::Right(long)]);
+        while set.next().await.is_some() {}
+    };
+    check(body, &["short begins", "short is clean", "around short, at 30 ms", "=> value"]);
+}
+
+#[test]
+fn a_guard_that_stands_before_the_request_comes_holds_it_back_c3() {
+    let (mut event_loop, _, trace) = jumping();
+    event_loop
+        .run_until_complete(async {
+            let noting = trace.clone();
+            let task = spawn(async move {
+                // The guard of a limit that is over.
+                let cleanup = timeout(ms(1), catch(pending::<()>())).await.unwrap().unwrap_err();
+                let other = async {
+                    sleep(ms(20)).await;
+                    noting.note("guard goes");
+                    drop(cleanup);
+                };
+                let mut set = FuturesUnordered::from_iter([Either::Left(polite(&noting, "held back")), Either::Right(other)]);
+                while set.next().await.is_some() {}
+            });
+            sleep(ms(5)).await;
+            task.cancel();
+            assert!(task.await.is_ok());
+        })
+        .unwrap();
+    assert_eq!(trace.take(), ["guard goes", "held back begins", "held back is clean"]);
 }
 
 #[test]

@@ -204,7 +204,8 @@ impl CancelTree {
         let node = self.node_mut(key);
         node.is_lost = false;
         node.is_inside = true;
-        if self.standing_len > 0 && self.node(key).kind == Kind::Catch && !self.node(key).is_target {
+        let node = self.node(key);
+        if self.standing_len > 0 && node.kind == Kind::Catch && !node.is_target && !self.is_busy_below(key) {
             match self.exposure(Some(parent)) {
                 Exposure::Free => {}
                 Exposure::HeldBack(at) => self.node_mut(at).has_held_back = true,
