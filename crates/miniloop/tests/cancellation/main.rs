@@ -11,7 +11,6 @@ use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use futures_util::stream::StreamExt;
 use miniloop::{Cleanup, EventLoop, Task, catch, sleep, yield_now};
 use support::{Trace, jumping, ms, trace_reports};
 
