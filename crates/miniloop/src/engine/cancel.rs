@@ -134,8 +134,10 @@ impl Level {
     pub(crate) fn out_of_grace(&self, core: &Core, subject: impl FnOnce() -> String, place: &'static Location<'static>) -> Option<Report> {
         let key = self.key(core)?;
         let force = core.cancels.borrow_mut().request_of(key)?.force;
-        let message = "was still cleaning up when its grace ended, and was dropped".to_owned();
-        (force == Some(Force::OutOfGrace)).then(|| Report::new(ReportKind::GraceExceeded, subject(), place, message))
+        (force == Some(Force::OutOfGrace)).then(|| {
+            let message = "was still cleaning up when its grace ended, and was dropped".to_owned();
+            Report::new(ReportKind::GraceExceeded, subject(), place, message)
+        })
     }
 
     /// Whether somebody below might have to be [skipped](Level::skip_unreachable).
@@ -366,11 +368,11 @@ fn remove_node(node: Word) {
 fn change<R>(core: &Core, change: impl FnOnce(&mut CancelTree, &mut Notes) -> R) -> R {
     let mut notes = Notes::default();
     let result = change(&mut core.cancels.borrow_mut(), &mut notes);
-    for timer in notes.timers {
-        drop(core.remove(timer));
-    }
+    drop(notes.timer.and_then(|timer| core.remove(timer)));
     notes.woken.into_iter().for_each(|waker| core.wake_safely(waker));
-    notes.dropped.into_iter().for_each(|waker| core.drop_safely(waker, "waker", Location::caller()));
+    if let Some(waker) = notes.dropped {
+        core.drop_safely(waker, "waker", Location::caller());
+    }
     result
 }
 

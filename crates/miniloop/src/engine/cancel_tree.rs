@@ -121,8 +121,8 @@ pub(crate) enum Force {
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) woken: Vec<Waker>,
-    pub(crate) dropped: Vec<Waker>,
-    pub(crate) timers: Vec<Word>,
+    pub(crate) dropped: Option<Waker>,
+    pub(crate) timer: Option<Word>,
 }
 
 /// What the requests above somebody mean for it.
@@ -280,10 +280,10 @@ impl CancelTree {
             }
         }
         let Some(node) = self.nodes.remove(key) else { return };
-        notes.dropped.extend(node.waker);
+        notes.dropped = node.waker;
         if let Some(request) = node.request {
             self.standing_len -= 1;
-            notes.timers.extend(request.timer);
+            notes.timer = request.timer;
         }
         let Some(parent) = parent else { return };
         // Those whom it protected may be alive, in a future that was moved out.
@@ -311,7 +311,7 @@ impl CancelTree {
             if deadline < request.deadline {
                 request.deadline = deadline;
                 // Armed again for the new one when the owner asks for the verdict.
-                notes.timers.extend(request.timer.take());
+                notes.timer = request.timer.take();
             }
             return false;
         }
@@ -338,7 +338,7 @@ impl CancelTree {
         let Some(parent) = self.nodes.get(guard).and_then(|node| node.parent) else { return true };
         if let Some(request) = self.node_mut(parent).request.take_if(|request| request.force.is_none()) {
             self.standing_len -= 1;
-            notes.timers.extend(request.timer);
+            notes.timer = request.timer;
             return true;
         }
         self.reason_for(guard).is_none()
