@@ -417,7 +417,8 @@ fn a_scope_polled_under_another_loop_panics_naming_both() {
     let entered = first.handle().enter();
     let mut moved = Box::pin(scope(ScopeOptions::new(), async |_| pending::<()>().await));
     drop(entered);
-    first.run_until_complete(poll_fn(|cx| Poll::Ready(assert!(moved.as_mut().poll(cx).is_pending())))).unwrap();
+    let is_pending = first.run_until_complete(poll_fn(|cx| Poll::Ready(moved.as_mut().poll(cx).is_pending())));
+    assert!(is_pending.unwrap());
     let (message, _) = panic_of(|| second.run_until_complete(moved));
     assert!(message.contains("this scope belongs to event loop"), "{message}");
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::support::{Trace, jumping, manual, ms, run_dry, trace_reports};
 use crate::{assert_no_nodes, check, check_with, clean_up, polite, poll_once};
-use futures_util::stream::StreamExt;
 use miniloop::{CancelReason, EventLoop, ScopeOptions, Task, catch, now, scope, shield, sleep, spawn, timeout, yield_now};
 
 #[test]

@@ -64,5 +64,5 @@ async fn clean_up(trace: &Trace, name: &str, cleanup: Cleanup) {
 
 /// Polls `future` once and leaves it where it is.
 async fn poll_once<F: Future + Unpin>(future: &mut F) {
-    poll_fn(|cx| Poll::Ready(assert!(Pin::new(&mut *future).poll(cx).is_pending()))).await;
+    assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending())).await);
 }
