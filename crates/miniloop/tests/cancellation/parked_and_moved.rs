@@ -12,6 +12,16 @@ use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use miniloop::{catch, now, shield, sleep, spawn, timeout, yield_now};
 
+type Answer = Pin<Box<dyn Future<Output = bool>>>;
+
+/// A future that has been polled once, on its way out of the task that did it.
+struct Polled<F>(F);
+
+async fn polled_once<F: Future + Unpin>(mut future: F) -> Polled<F> {
+    poll_once(&mut future).await;
+    Polled(future)
+}
+
 #[test]
 fn a_parked_catch_point_is_skipped_once_the_task_has_nothing_left_to_do_c6() {
     let body = |trace: Trace| async move {
@@ -95,12 +105,9 @@ fn a_catch_point_answers_to_the_task_that_polled_it_last_c13() {
     event_loop
         .run_until_complete(async {
             let noting = trace.clone();
-            let mut moved = Box::pin(async move { polite(&noting, "moved").await });
-            let first = spawn(async move {
-                poll_once(&mut moved).await;
-                moved
-            });
-            let moved = first.await.unwrap();
+            let moved = Box::pin(async move { polite(&noting, "moved").await });
+            let first = spawn(polled_once(moved));
+            let moved = first.await.unwrap().0;
             let (first, second) = (spawn(pending::<()>()), spawn(moved));
             yield_now().await;
             yield_now().await;
@@ -132,20 +139,14 @@ fn a_time_limit_that_is_moved_takes_its_catch_points_along_c13() {
     event_loop
         .run_until_complete(async {
             let noting = trace.clone();
-            let mut moved = Box::pin(timeout(ms(500), async move { polite(&noting, "moved").await }));
-            let first = spawn(async move {
-                poll_once(&mut moved).await;
-                moved
-            });
+            let moved = Box::pin(timeout(ms(500), async move { polite(&noting, "moved").await }));
+            let first = spawn(polled_once(moved));
             first.cancel_within(ms(1_000)); // never ran: it is dropped with what it was to move
             assert!(first.await.is_err());
             let noting = trace.clone();
-            let mut moved = Box::pin(timeout(ms(500), async move { polite(&noting, "moved").await }));
-            let first = spawn(async move {
-                poll_once(&mut moved).await;
-                moved
-            });
-            let second = spawn(async move { first.await.unwrap().await });
+            let moved = Box::pin(timeout(ms(500), async move { polite(&noting, "moved").await }));
+            let first = spawn(polled_once(moved));
+            let second = spawn(async move { first.await.unwrap().0.await });
             sleep(ms(1)).await;
             second.cancel();
             assert_eq!(second.await.unwrap(), Ok(()));
@@ -160,12 +161,12 @@ fn what_moves_to_another_task_holds_nobody_up_and_hears_of_no_old_request_c13() 
     let (mut event_loop, _, trace) = jumping();
     event_loop
         .run_until_complete(async {
-            let poll_shared = |shared: &Rc<RefCell<Option<Pin<Box<dyn Future<Output = bool>>>>>>| {
+            let poll_shared = |shared: &Rc<RefCell<Option<Answer>>>| {
                 let shared = shared.clone();
                 poll_fn(move |cx| shared.borrow_mut().as_mut().map_or(Poll::Pending, |moved| moved.as_mut().poll(cx)))
             };
             // The first task waits for the shield, until that is polled by the second.
-            let shielded: Pin<Box<dyn Future<Output = bool>>> = Box::pin(async { catch(shield(sleep(ms(50)))).await.is_ok() });
+            let shielded: Answer = Box::pin(async { catch(shield(sleep(ms(50)))).await.is_ok() });
             let shared = Rc::new(RefCell::new(Some(shielded)));
             let first = spawn(poll_shared(&shared));
             yield_now().await;
@@ -178,11 +179,13 @@ fn what_moves_to_another_task_holds_nobody_up_and_hears_of_no_old_request_c13() 
             assert_eq!(now().as_nanos(), 5_000_000);
             assert!(second.await.unwrap());
             // It was chosen and parked when its task ended. Who cleans up elsewhere awaits it undisturbed.
-            let asked: Pin<Box<dyn Future<Output = bool>>> = Box::pin(async { catch(sleep(ms(200))).await.is_ok() });
+            let asked: Answer = Box::pin(async { catch(sleep(ms(200))).await.is_ok() });
             let shared = Rc::new(RefCell::new(Some(asked)));
             let parking = shared.clone();
             let first = spawn(async move {
-                poll_once(parking.borrow_mut().as_mut().unwrap()).await;
+                let mut asked = parking.take().unwrap();
+                poll_once(&mut asked).await;
+                parking.replace(Some(asked));
                 pending::<()>().await;
             });
             yield_now().await;
@@ -210,12 +213,9 @@ fn outside_any_task_catch_points_and_shields_are_not_there_c13() {
     assert!(matches!(caught.as_mut().poll(&mut cx), Poll::Ready(Ok(3))));
     let (mut event_loop, ..) = manual();
     // First polled in a task, which is cancelled, then outside any.
-    let mut caught = Box::pin(catch(pending::<()>()));
-    let task = event_loop.handle().spawn(async move {
-        poll_once(&mut caught).await;
-        caught
-    });
-    let mut caught = event_loop.run_until_complete(task).unwrap().unwrap();
+    let caught = Box::pin(catch(pending::<()>()));
+    let task = event_loop.handle().spawn(polled_once(caught));
+    let mut caught = event_loop.run_until_complete(task).unwrap().unwrap().0;
     assert!(caught.as_mut().poll(&mut cx).is_pending());
     assert_no_nodes(&event_loop);
 }
@@ -224,12 +224,9 @@ fn outside_any_task_catch_points_and_shields_are_not_there_c13() {
 fn a_catch_point_may_move_to_another_loop_c13() {
     let (mut first, ..) = manual();
     let (mut second, _, trace) = manual();
-    let mut caught = Box::pin(catch(pending::<()>()));
-    let task = first.handle().spawn(async move {
-        poll_once(&mut caught).await;
-        caught
-    });
-    let caught = first.run_until_complete(task).unwrap().unwrap();
+    let caught = Box::pin(catch(pending::<()>()));
+    let task = first.handle().spawn(polled_once(caught));
+    let caught = first.run_until_complete(task).unwrap().unwrap().0;
     let noting = trace.clone();
     let task = second.handle().spawn(async move { noting.note(caught.await.is_err()) });
     run_dry(&mut second);
