@@ -1,0 +1,11 @@
+//! A member borrows a local of the body's own block, which is gone before the group is.
+
+fn main() {
+    let _ = miniloop::run(async {
+        miniloop::task_group(async |g| {
+            let local = String::from("local");
+            g.spawn(async { println!("{local}") });
+        })
+        .await;
+    });
+}

@@ -1,0 +1,9 @@
+//! A clean-up leaves the thread of its task.
+
+fn main() {
+    let _ = miniloop::run(async {
+        if let Err(cleanup) = miniloop::catch(std::future::pending::<()>()).await {
+            std::thread::spawn(move || drop(cleanup));
+        }
+    });
+}

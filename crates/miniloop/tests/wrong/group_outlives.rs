@@ -1,0 +1,13 @@
+//! The future of the group gets out of the block whose variable its members borrow.
+
+fn main() {
+    let _ = miniloop::run(async {
+        let group = {
+            let borrowed = String::from("borrowed");
+            miniloop::task_group(async |g| {
+                g.spawn(async { println!("{borrowed}") });
+            })
+        };
+        group.await;
+    });
+}
