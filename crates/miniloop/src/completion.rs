@@ -109,6 +109,15 @@ impl<R> Completion<R> {
         }
     }
 
+    /// The sole reader waits no more: it is not woken.
+    pub(crate) fn forget_sole(&self) {
+        let waker = match &mut *self.state.borrow_mut() {
+            State::Pending(Readers::Sole(place)) => place.take(),
+            _ => None,
+        };
+        drop(waker);
+    }
+
     /// Looks at the value, if it is there and neither taken nor shared. `look` is user code, which cannot reach this completion: the value
     /// is its sole reader's.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&R) -> T) -> Option<T> {

@@ -7,11 +7,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Debug};
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures_core::FusedFuture;
 
@@ -23,6 +23,7 @@ use crate::handle::CallbackHandle;
 use crate::outcome::Outcome;
 use crate::report::{Report, ReportKind, log_error};
 use crate::shared::{Shared, Source};
+use crate::wait_queue::{Key, WaitQueue, wake_all};
 
 /// Makes a result that one side sets and the other side awaits.
 ///
@@ -44,7 +45,7 @@ pub fn promise<T, E: From<Abandoned> + Debug>() -> (Resolver<T, E>, Promise<T, E
     let state = Rc::new(State {
         completion: Completion::new(),
         is_cancelled: Cell::new(false),
-        on_cancel: RefCell::new(None),
+        on_cancel: RefCell::new(WaitQueue::new()),
         is_abandoned: Cell::new(false),
         functions: Functions { abandoned: |abandoned| E::from(abandoned), describe: |error| format!("{error:?}") },
         place: Location::caller(),
@@ -68,7 +69,7 @@ struct State<T, E> {
     completion: Completion<Result<T, E>>,
     is_cancelled: Cell<bool>,
     /// The resolver's side, waiting for the cancel.
-    on_cancel: RefCell<Option<Waker>>,
+    on_cancel: RefCell<WaitQueue>,
     /// The error is only that nobody set anything: not worth a report if it is never read.
     is_abandoned: Cell<bool>,
     functions: Functions<E>,
@@ -108,17 +109,11 @@ impl<T, E> Resolver<T, E> {
     /// Waits until the promise is dropped.
     ///
     /// # Cancellation
-    /// Waiting again later loses nothing. Only the last of several waits at the same time is woken.
+    /// Dropping the wait loses nothing.
     pub async fn cancelled(&self) {
-        poll_fn(|cx| {
-            if self.is_cancelled() {
-                return Poll::Ready(());
-            }
-            let replaced = self.state.as_ref().and_then(|state| state.on_cancel.replace(Some(cx.waker().clone())));
-            drop(replaced);
-            Poll::Pending
-        })
-        .await;
+        if let Some(state) = &self.state {
+            CancelWait { state, key: None }.await;
+        }
     }
 
     fn set(&mut self, result: Result<T, E>) {
@@ -126,6 +121,35 @@ impl<T, E> Resolver<T, E> {
         if !state.is_cancelled.get() {
             state.completion.complete(result);
         }
+    }
+}
+
+/// A wait for the end of the other side.
+struct CancelWait<'a, T, E> {
+    state: &'a State<T, E>,
+    key: Option<Key>,
+}
+
+impl<T, E> Future for CancelWait<'_, T, E> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let wait = &mut *self;
+        if wait.state.is_cancelled.get() {
+            return Poll::Ready(());
+        }
+        context::waits_for("the end of a promise");
+        // Cloned before the borrow, and what it displaces is dropped after: both may be foreign code.
+        let mut waker = cx.waker().clone();
+        wait.state.on_cancel.borrow_mut().register(&mut wait.key, &mut waker);
+        Poll::Pending
+    }
+}
+
+impl<T, E> Drop for CancelWait<'_, T, E> {
+    fn drop(&mut self) {
+        let waker = self.key.and_then(|key| self.state.on_cancel.borrow_mut().remove(key));
+        drop(waker);
     }
 }
 
@@ -219,8 +243,10 @@ impl<T, E> Drop for Promise<T, E> {
     fn drop(&mut self) {
         let state = &self.state;
         state.is_cancelled.set(true);
-        let waiting = state.on_cancel.take();
-        waiting.into_iter().for_each(Waker::wake);
+        state.completion.forget_sole();
+        let mut waiting = Vec::new();
+        state.on_cancel.borrow_mut().take_all(&mut waiting);
+        wake_all(waiting);
         if let Some(Err(error)) = state.completion.take()
             && !state.is_abandoned.get()
         {

@@ -220,7 +220,10 @@ impl<T: 'static> Task<T> {
     {
         let Some(cell) = self.cell.take() else { return };
         match cell.completion().take() {
-            None => cell.set_owner(Owner::Loop(T::into_flow)),
+            None => {
+                cell.set_owner(Owner::Loop(T::into_flow));
+                cell.completion().forget_sole();
+            }
             Some(result) => {
                 let _locals = locals::enter(cell.locals());
                 let settled = catch_unwind(AssertUnwindSafe(|| settle(result, T::into_flow)));
@@ -298,6 +301,7 @@ impl<T> Drop for Task<T> {
         }
         self.cancel();
         cell.set_owner(Owner::Nobody);
+        cell.completion().forget_sole();
         if let Some(Err(error)) = cell.completion().take()
             && let Some(payload) = error.into_panic()
         {

@@ -128,6 +128,7 @@ impl<T> FusedFuture for Child<T> {
 impl<T> Drop for Child<T> {
     fn drop(&mut self) {
         self.member.head().is_child_gone.set(true);
+        self.member.completion().forget_sole();
         if let Some(result) = self.member.completion().take() {
             self.member.discard(result);
         }

@@ -226,7 +226,8 @@ impl Model {
         self.say("closed");
     }
 
-    /// All tasks are cancelled, newest first, new ones as they are spawned, and the loop turns until none is left.
+    /// All tasks are cancelled, newest first, new ones as they are spawned, and the loop turns until none is left, then once more for what
+    /// the last ones have scheduled.
     fn shut_down(&mut self) {
         self.shutting_down = true;
         for id in (0..self.tasks.len()).rev() {
@@ -238,6 +239,10 @@ impl Model {
             }
             self.round();
         }
+        if self.poll(false).is_ok() {
+            self.round();
+        }
+        self.join_inbox();
     }
 
     /// O9: the inbox, the tasks newest first, then callbacks and timers, then the reports.
