@@ -91,7 +91,7 @@ impl<E: Debug> State<E> {
 }
 
 /// An error as it prints. To print and to drop it is user code.
-fn describe(error: impl Debug) -> Failure {
+pub(super) fn describe(error: impl Debug) -> Failure {
     let described = catch_unwind(AssertUnwindSafe(move || format!("{error:?}")));
     described.map_or_else(Failure::Panic, Failure::Error)
 }

@@ -4,7 +4,8 @@
 //! `ARCHITECTURE.md`. Files in reading order: what members may end with, who is in a group, one member, its handle, the handle of the
 //! group, and the future that runs it all.
 //!
-//! A group costs three allocations, a member one, and a slot of the loop.
+//! A member costs a slot of the loop and one allocation, of about 200 bytes beside its future: to spawn it, poll it twice and let it end
+//! takes as long as it does for a task.
 
 pub(crate) mod error;
 pub(crate) mod output;

@@ -9,6 +9,7 @@
 //!   [`Group`] and before the body, so that body, members, group die in this order, also while a panic unwinds. `'scope` is chosen by the
 //!   callee (`for<'scope>`) and invariant, hence outlives nothing that the body owns; `'env` outlives it, hence what surrounds the group.
 //! - A group that is forgotten (`mem::forget`, a cycle of `Rc`) never drops its table, so that no member is polled or dropped ever again.
+//!   Members keep the table that keeps them: what the guard might fail to take out of it leaks, and is not dropped late.
 //! - What is left in a cell when the group has gone is its value, whose lifetime the [`Child`] carries in its type, and errors in a list
 //!   that is empty by then.
 
@@ -22,11 +23,15 @@ use std::time::Duration;
 
 use crate::catch::catch;
 use crate::engine::cancel::CancelReason;
+use crate::engine::core::Core;
 use crate::engine::word::Word;
 use crate::group::child::Child;
-use crate::group::member::{JoinMember, MemberCell, State};
+use crate::group::member::{JoinMember, MemberCell, State, describe};
 use crate::group::output::{ChildOutput, ChildOwns, GroupOwns, Owner, TaskOwns};
 use crate::group::roster::{Head, RunMember};
+use crate::outcome::Failure;
+use crate::report::Report;
+use crate::shared::Source;
 use crate::task::{Task, spawn_on};
 
 /// The group that a [`task_group`](crate::task_group)'s body spawns its members into.
@@ -196,22 +201,23 @@ impl<'scope, 'env, E: Debug + 'env> Group<'scope, 'env, E> {
             core.drop_safely(future, "member of a group that ends", place);
             return self.add::<_, TaskOwns>(std::future::ready(None::<F::Output>), false, place);
         }
-        let task = AbortOnDrop(spawn_on(core, future, place));
-        let id = task.0.id();
+        let failure_in = |output: F::Output| output.into_result().err().map(describe);
+        let task = OwnedTask { task: spawn_on(core, future, place), core: core.clone(), place, failure_in };
+        let id = task.task.id();
         self.add::<_, TaskOwns>(run_task(task), false, place).standing_for(id)
     }
 }
 
 /// The member that stands for a task. Asked to stop it asks the task and waits for that, as long as the grace of the member lasts.
-async fn run_task<T>(mut task: AbortOnDrop<T>) -> Option<T> {
+async fn run_task<T>(mut owned: OwnedTask<T>) -> Option<T> {
     let mut clean_up = None;
-    let ended = match catch(&mut task.0).await {
+    let ended = match catch(&mut owned.task).await {
         Ok(ended) => ended,
         Err(guard) => {
             clean_up = Some(guard);
             // Without a limit of its own: it is dropped with this member, which has one.
-            task.0.cancel_within(Duration::MAX);
-            (&mut task.0).await
+            owned.task.cancel_within(Duration::MAX);
+            (&mut owned.task).await
         }
     };
     drop(clean_up);
@@ -222,12 +228,24 @@ async fn run_task<T>(mut task: AbortOnDrop<T>) -> Option<T> {
     }
 }
 
-/// Dropped, it ends its task in that one's next job.
-struct AbortOnDrop<T>(Task<T>);
+/// Dropped, it ends its task in that one's next job, or reports the failure that the task has left and nobody will read.
+struct OwnedTask<T> {
+    task: Task<T>,
+    core: Rc<Core>,
+    place: &'static Location<'static>,
+    failure_in: fn(T) -> Option<Failure>,
+}
 
-impl<T> Drop for AbortOnDrop<T> {
+impl<T> Drop for OwnedTask<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        let Some(result) = self.task.completion().take() else { return self.task.abort() };
+        let failure = match result {
+            Ok(output) => (self.failure_in)(output),
+            Err(error) => error.into_panic().map(Failure::Panic),
+        };
+        if let Some(failure) = failure {
+            self.core.report(Report::of_failure(failure, format!("task `{}`", self.task.name()), self.place));
+        }
     }
 }
 

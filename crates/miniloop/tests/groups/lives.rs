@@ -543,3 +543,21 @@ fn tasks_of_a_dropped_group_are_aborted_and_go_in_their_own_next_job_g7() {
     assert_eq!(trace.take(), ["task"]);
     drop(entered);
 }
+
+#[test]
+fn what_a_task_has_left_for_a_dropped_group_is_reported_g3_g7() {
+    let (mut event_loop, ..) = manual();
+    let reports = trace_reports(&event_loop.handle());
+    let entered = event_loop.handle().enter();
+    let mut group = Box::pin(task_group(async |g| {
+        g.spawn_task(async { Err::<(), _>("boom") });
+        g.spawn_task(async { panic_any("bang") });
+        pending::<Result<(), _>>().await
+    }));
+    assert!(poll_once(&mut group).is_pending());
+    run_dry(&mut event_loop);
+    drop(group);
+    run_dry(&mut event_loop);
+    assert_eq!(reports.take(), ["Panic task `task-1`: bang", "Error task `task-0`: \"boom\""]);
+    drop(entered);
+}
