@@ -43,6 +43,13 @@ impl Clock {
     }
 }
 
+/// The system's time for others' interfaces, which count in it.
+#[cfg(feature = "hyper")]
+pub(crate) fn std_now() -> std::time::Instant {
+    #[expect(clippy::disallowed_methods, reason = "this is the file that reads clocks")]
+    std::time::Instant::now()
+}
+
 impl From<VirtualClock> for Clock {
     fn from(clock: VirtualClock) -> Clock {
         Clock(Source::Virtual(clock))

@@ -126,3 +126,7 @@ pub(crate) const TRACE_EVENTS_MAX: usize = 200_000;
 
 /// How long dropping a trace waits for its file to be written. A disk that takes longer goes on in the background.
 pub(crate) const TRACE_WRITE_GRACE: Duration = Duration::from_secs(5);
+
+/// How many bytes one read for hyper brings at most.
+#[cfg(feature = "hyper")]
+pub(crate) const HYPER_READ_LEN: usize = 16 * 1_024;

@@ -155,6 +155,13 @@ impl Interval {
         }
     }
 
+    /// Work has been done without a tick: a fixed delay begins anew, a grid stays.
+    pub(crate) fn delay_again(&mut self) {
+        if let Pace::FixedDelay = self.pace {
+            self.wait = None;
+        }
+    }
+
     fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         if self.wait.is_none() {
             self.set(now() + self.period);

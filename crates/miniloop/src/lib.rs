@@ -79,6 +79,11 @@ pub mod signal;
 #[cfg(target_os = "linux")]
 pub mod process;
 pub mod diag;
+pub mod testing;
+#[cfg(feature = "tokio-io")]
+pub mod tokio_io;
+#[cfg(feature = "hyper")]
+pub mod hyper;
 #[cfg(test)]
 mod test_support;
 #[cfg(doctest)]
@@ -95,6 +100,8 @@ pub use handle::{CallbackHandle, EnterGuard, LoopHandle, TimerHandle};
 pub use instant::Instant;
 pub use interval::{Interval, MissedTicks, Tick, interval, interval_at};
 pub use join::{JoinAll, TryJoinAll, join_all, try_join_all};
+#[cfg(feature = "macros")]
+pub use miniloop_macros::{main, test};
 pub use outcome::Outcome;
 pub use promise::{Abandoned, Promise, Resolver, promise};
 pub use race::{Race, Raced, race};

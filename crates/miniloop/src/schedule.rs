@@ -243,6 +243,7 @@ async fn drive<Fut: Future<Output: Outcome> + 'static>(state: Rc<State>, mut tic
             future.await
         };
         let result = finish(&state, spawn_on(&state.core, run, state.place).named(state.name.clone())).await;
+        ticks.delay_again();
         let took = state.core.now() - started;
         state.count(|statistics| *statistics = JobStatistics { is_running: false, last_took: Some(took), ..*statistics });
         let settled = catch_unwind(AssertUnwindSafe(|| settle(result, Outcome::into_flow)));

@@ -1,8 +1,10 @@
 //! The examples do what they print: each is started as a program. `cargo test` builds them, but not when it is asked for tests only, by
 //! `--tests` or `--test NAME`.
 
+#![allow(clippy::disallowed_methods, reason = "this side of each conversation is a program without a loop")]
+
 use std::io::{BufRead, BufReader, Lines, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,9 +17,13 @@ struct Example {
 
 impl Example {
     fn start(name: &str) -> Example {
+        Example::start_with(name, &[])
+    }
+
+    fn start_with(name: &str, arguments: &[&str]) -> Example {
         // This program stands in `target/PROFILE/deps`, the examples beside that folder.
         let program = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join(name);
-        let child = Command::new(&program).stdout(Stdio::piped()).spawn();
+        let child = Command::new(&program).args(arguments).stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|error| {
             panic!(
                 "cannot start {}: {error}. `cargo test --tests` and `--test NAME` do not build the examples that this test runs: call \
@@ -31,6 +37,10 @@ impl Example {
 
     fn next_line(&mut self) -> String {
         self.lines.next().expect("a line").unwrap()
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
     /// The lines until it ends by itself, without a failure.
@@ -76,7 +86,6 @@ fn promises_lead_from_callbacks_to_await() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "this side of the conversation is a program without a loop")]
 fn the_echo_server_answers_two_peers_and_ends_on_ctrl_c() {
     let mut example = Example::start("echo_server");
     let line = example.next_line();
@@ -94,7 +103,7 @@ fn the_echo_server_answers_two_peers_and_ends_on_ctrl_c() {
     }
     peers[0].shutdown(Shutdown::Write).unwrap();
     assert_eq!(peers[0].read(&mut [0]).unwrap(), 0, "it closes when the peer has");
-    kill_process(Pid::from_child(&example.child), Signal::INT).unwrap();
+    example.interrupt();
     assert_eq!(example.finish(), ["bye"]);
 }
 
@@ -171,4 +180,118 @@ fn a_loop_of_frames_turns_the_loop_once_a_frame() {
         "landed",
     ];
     assert_eq!(example.finish(), expected);
+}
+
+#[test]
+fn requests_fan_out_under_a_semaphore() {
+    let expected = ["ada: 3, grace: 5, barbara: 7, edsger: 6, donald: 6, frances: 7", "at most 3 at a time"];
+    assert_eq!(Example::start("fan_out").finish(), expected);
+}
+
+#[test]
+fn recurring_jobs_keep_their_beat() {
+    let expected = [
+        "15 min: sweep",
+        "20 min: backup begins",
+        "30 min: recurring job `sweep`",
+        "40 min: backup begins",
+        "45 min: sweep",
+        "50 min: sweep",
+        "60 min: backup begins",
+        "65 min: stopped after 4 sweeps",
+    ];
+    assert_eq!(Example::start("recurring_jobs").finish(), expected);
+}
+
+#[test]
+fn tls_runs_over_a_stream_of_the_loop() {
+    assert_eq!(Example::start("tls").finish(), ["HELLO, and nobody has read it on the way"]);
+}
+
+#[test]
+fn the_proxy_passes_on_each_direction_and_its_end() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut proxy = Example::start_with("tcp_proxy", &[&server.local_addr().unwrap().to_string()]);
+    let line = proxy.next_line();
+    let mut client = TcpStream::connect(line.strip_prefix("listening on ").unwrap()).unwrap();
+    let (mut server, _) = server.accept().unwrap();
+    client.write_all(b"question").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut asked = String::new();
+    server.read_to_string(&mut asked).unwrap(); // ends though the client still listens
+    server.write_all(&[7; 1_000_000]).unwrap();
+    drop(server);
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!((asked.as_str(), answer.len()), ("question", 1_000_000));
+    assert_eq!(proxy.next_line(), "8 bytes up, 1000000 bytes down");
+    proxy.child.kill().unwrap();
+    proxy.child.wait().unwrap();
+}
+
+#[test]
+fn a_graceful_shutdown_says_goodbye_to_each_client() {
+    let mut server = Example::start("graceful_shutdown");
+    let line = server.next_line();
+    let address = line.strip_prefix("listening on ").unwrap();
+    let mut clients = [(); 3].map(|()| BufReader::new(TcpStream::connect(address).unwrap()));
+    let mut line = String::new();
+    for client in &mut clients {
+        client.get_mut().write_all(b"hello\n").unwrap();
+        client.read_line(&mut line).unwrap();
+    }
+    server.interrupt();
+    for client in &mut clients {
+        client.read_to_string(&mut line).unwrap();
+    }
+    assert_eq!(line, "you said hello\n".repeat(3) + &"the server stops, goodbye\n".repeat(3));
+    assert_eq!(server.finish(), ["stopping", "nobody is left"]);
+}
+
+#[test]
+fn the_redis_client_speaks_to_a_real_server() {
+    let folder = std::env::temp_dir().join(format!("miniloop-redis-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // A free port, for a server that cannot be asked for one.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let redis = Command::new("redis-server")
+        .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir", folder.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut redis) = redis else {
+        println!("SKIPPED: redis-server is not installed");
+        return;
+    };
+    let mut log = BufReader::new(redis.stdout.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("Ready to accept connections")));
+    let lines = Example::start_with("redis", &[&format!("127.0.0.1:{port}")]).finish();
+    redis.kill().unwrap();
+    redis.wait().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let squares: Vec<_> = (1..=8).map(|n: i32| format!("Text(\"{}\")", n * n)).collect();
+    assert_eq!(lines, [format!("List([{}])", squares.join(", ")), "Number(1)".to_owned(), "an error: true".to_owned()]);
+}
+
+#[test]
+#[cfg(feature = "hyper")]
+fn the_http_server_answers_and_ends_on_ctrl_c() {
+    let mut server = Example::start("http_server");
+    let line = server.next_line();
+    let address = line.strip_prefix("listening on http://").unwrap().to_owned();
+    let request = |text: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let get = |path: &str| request(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"));
+    let answer = get("/");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhello\n"), "{answer}");
+    assert!(get("/nowhere").starts_with("HTTP/1.1 404 Not Found\r\n"));
+    let shout = "POST /shout HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
+    assert!(request(shout).ends_with("\r\n\r\nHELLO"));
+    assert!(request("no such thing\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
+    server.interrupt();
+    assert_eq!(server.finish(), ["bye"]);
 }

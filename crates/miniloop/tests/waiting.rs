@@ -204,6 +204,13 @@ fn a_job_can_be_asked_to_run_besides_its_ticks() {
             job.run_now();
             sleep_until(at(150)).await;
             assert_eq!(trace.take(), ["3", "13", "100"]);
+            job.cancel();
+            // The pause begins at the end of whatever run was the last.
+            let job = scheduler.after_each("calm", ms(100), noting(&trace, 10));
+            sleep_until(at(200)).await;
+            job.run_now();
+            sleep_until(at(320)).await;
+            assert_eq!(trace.take(), ["200", "310"]);
         })
         .unwrap();
 }

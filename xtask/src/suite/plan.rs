@@ -75,18 +75,30 @@ pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
 
     vec![
         step("format", "the code is formatted", Work::Check(Invocation::new("fmt --all --check"))),
-        step("clippy", "no warnings from rustc or clippy", Work::Check(Invocation::new("clippy --workspace --all-targets -- -D warnings"))),
+        step(
+            "clippy",
+            "no warnings from rustc or clippy",
+            Work::Check(Invocation::new("clippy --workspace --all-features --all-targets -- -D warnings")),
+        ),
         step("tidy", "layers, unsafe, lengths, links", Work::Tidy),
-        step("build", "programs and examples, which tests start", Work::Check(Invocation::new("build --workspace --bins --examples"))),
-        step("unit", "unit and property tests", Work::Tests(Invocation::tests("test --workspace --lib --bins", &[]))),
+        step(
+            "build",
+            "programs and examples, which tests start",
+            Work::Check(Invocation::new("build --workspace --all-features --bins --examples")),
+        ),
+        step("unit", "unit and property tests", Work::Tests(Invocation::tests("test --workspace --all-features --lib --bins", &[]))),
         step("integration", "public API, models, regressions", named(&integration, "crates/miniloop/tests", &[])),
         step("end-to-end", "the real relay, one test at a time", named(&end_to_end, "crates/relay/tests", &["--test-threads=1"])),
-        step("doc-tests", "the examples in the documentation", Work::Tests(Invocation::tests("test --workspace --doc", &[]))),
+        step(
+            "doc-tests",
+            "the examples in the documentation",
+            Work::Tests(Invocation::tests("test --workspace --all-features --doc", &[])),
+        ),
         step("mutants", "each broken rule of the loop is noticed", if_there(tree, MUTANTS, mutants())),
         step(
             "docs",
             "rustdoc without warnings",
-            Work::Check(Invocation::new("doc --workspace --no-deps").with("RUSTDOCFLAGS", "-D warnings")),
+            Work::Check(Invocation::new("doc --workspace --all-features --no-deps").with("RUSTDOCFLAGS", "-D warnings")),
         ),
     ]
 }
@@ -109,7 +121,7 @@ fn named(names: &[String], folder: &'static str, libtest_arguments: &[&str]) -> 
     }
     // Not `--package`: another selection of packages is another selection of features, which would compile everything again.
     let names: Vec<String> = names.iter().map(|name| format!("--test {name}")).collect();
-    Work::Tests(Invocation::tests(&format!("test --workspace {}", names.join(" ")), libtest_arguments))
+    Work::Tests(Invocation::tests(&format!("test --workspace --all-features {}", names.join(" ")), libtest_arguments))
 }
 
 /// What cargo finds in the `tests` folders of these packages: `name.rs` and `name/main.rs`.
@@ -151,8 +163,9 @@ mod tests {
             "crates/relay/tests/limits.rs",
             "crates/relay/tests/support/mod.rs",
         ];
-        check(&files, "integration", "cargo test --workspace --test order --test scenarios --no-fail-fast -- --show-output");
-        let one_at_a_time = "cargo test --workspace --test chat --test limits --no-fail-fast -- --show-output --test-threads=1";
+        check(&files, "integration", "cargo test --workspace --all-features --test order --test scenarios --no-fail-fast -- --show-output");
+        let one_at_a_time =
+            "cargo test --workspace --all-features --test chat --test limits --no-fail-fast -- --show-output --test-threads=1";
         check(&files, "end-to-end", one_at_a_time);
         check(&files, "mutants", "RUSTFLAGS='--cfg miniloop_mutants' cargo test -p miniloop --test mutants");
     }

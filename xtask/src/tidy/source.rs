@@ -14,7 +14,8 @@ pub(crate) struct Source {
     pub(crate) references: Vec<Reference>,
     /// In all code, tests included.
     pub(crate) unsafe_lines: Vec<usize>,
-    /// First lines of top-level items that are neither `mod x;`, nor a re-export, nor `extern crate`.
+    /// First lines of top-level items that are neither `mod x;`, nor a re-export, nor `extern crate`, nor a procedural macro, which the
+    /// language wants in the root.
     pub(crate) item_lines: Vec<usize>,
 }
 
@@ -161,6 +162,7 @@ struct Attributes {
     item_is_test: bool,
     file_is_test: bool,
     path: Option<String>,
+    item_is_macro: bool,
 }
 
 impl Attributes {
@@ -177,6 +179,7 @@ impl Attributes {
                 *(if inner { &mut self.file_is_test } else { &mut self.item_is_test }) = true;
             }
             Some("test") => self.item_is_test = true,
+            Some("proc_macro" | "proc_macro_attribute" | "proc_macro_derive") => self.item_is_macro = true,
             Some("path") => self.path = body.get(2).map(|value| value.to_string().trim_matches('"').to_owned()),
             _ => {}
         }
@@ -217,18 +220,20 @@ fn item_len(tokens: &[TokenTree]) -> usize {
 fn item_lines(tokens: &[TokenTree]) -> Vec<usize> {
     let mut lines = Vec::new();
     let mut at = 0;
+    let mut attributes = Attributes::default();
     while at < tokens.len() {
         let rest = &tokens[at..];
-        if let Some(len) = Attributes::default().take(rest) {
+        if let Some(len) = attributes.take(rest) {
             at += len;
             continue;
         }
+        let is_macro = std::mem::take(&mut attributes).item_is_macro;
         let visibility = visibility_len(rest);
         let is_module_line =
             ident(rest.get(visibility)).as_deref() == Some("mod") && rest.get(visibility + 2).is_some_and(|t| is_punct(t, ';'));
         let is_reexport = visibility > 0 && ident(rest.get(visibility)).as_deref() == Some("use");
         let is_extern_crate = ident(rest.first()).as_deref() == Some("extern") && ident(rest.get(1)).as_deref() == Some("crate");
-        if !(is_module_line || is_reexport || is_extern_crate) {
+        if !(is_module_line || is_reexport || is_extern_crate || is_macro) {
             lines.push(line(&rest[0]));
         }
         at += item_len(rest);
