@@ -9,7 +9,7 @@ fn promised(table: &str) -> BTreeSet<(String, String)> {
     let mut promised = BTreeSet::new();
     for row in table.lines() {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
-        let [_, numbers, place, _] = cells[..] else { continue };
+        let [_, place, numbers, _] = cells[..] else { continue };
         let Some(file) = place.strip_prefix("`crates/miniloop/").and_then(|place| place.strip_suffix('`')) else { continue };
         promised.extend(numbers.split(' ').map(|number| (number.to_lowercase(), file.to_owned())));
     }
