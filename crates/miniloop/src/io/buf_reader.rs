@@ -16,6 +16,7 @@ use futures_core::stream::FusedStream;
 use futures_core::{FusedFuture, Stream};
 use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 
+use super::operation::Operation;
 use super::read_buffer::ReadBuffer;
 use super::read_error::ReadError;
 use super::search::{find_byte, find_first};
@@ -128,7 +129,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// # Errors
     /// What the stream says.
     pub fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl FusedFuture<Output = io::Result<usize>> + Unpin + use<'a, R> {
-        Reading::new(self, "bytes of a stream", |reader, cx| reader.poll_some(cx, buffer))
+        Operation::new(self, "bytes of a stream", |reader, cx| reader.poll_some(cx, buffer))
     }
 
     /// Reads a line, without its line break (`\n` or `\r\n`). `None`: the stream has ended. What stands between the last line break and the
@@ -140,7 +141,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     #[doc(alias = "readline")]
     pub fn read_line(&mut self) -> impl FusedFuture<Output = Result<Option<String>, ReadError>> + Unpin + use<'_, R> {
         let mut searched_len = 0;
-        Reading::new(self, "a line", move |reader, cx| reader.poll_line(&mut searched_len, cx))
+        Operation::new(self, "a line", move |reader, cx| reader.poll_line(&mut searched_len, cx))
     }
 
     /// The lines as a stream: [`read_line`](Self::read_line) again and again. It goes on after a line that was refused, and ends with the
@@ -173,7 +174,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     pub fn read_until<'a>(&'a mut self, separator: &'a [u8]) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'a, R> {
         assert!(!separator.is_empty(), "{EMPTY}");
         let mut searched_len = 0;
-        Reading::new(self, "a separator", move |reader, cx| reader.poll_until(&[separator], &mut searched_len, cx))
+        Operation::new(self, "a separator", move |reader, cx| reader.poll_until(&[separator], &mut searched_len, cx))
     }
 
     /// Reads until one of the separators. The one that ends first counts, however the bytes come.
@@ -201,7 +202,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     ) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'a, R, S> {
         assert!(!separators.is_empty() && separators.iter().all(|separator| !separator.as_ref().is_empty()), "{EMPTY}");
         let mut searched_len = 0;
-        Reading::new(self, "a separator", move |reader, cx| reader.poll_until(separators, &mut searched_len, cx))
+        Operation::new(self, "a separator", move |reader, cx| reader.poll_until(separators, &mut searched_len, cx))
     }
 
     /// Reads `len` bytes, which may be more than the limit. Memory is taken as they come, so a peer that announces much and sends little
@@ -212,7 +213,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// [`Io`](ReadError::Io) when it fails: then all is still in the reader.
     #[doc(alias = "readexactly")]
     pub fn read_exact(&mut self, len: usize) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'_, R> {
-        Reading::new(self, "more bytes of a stream", move |reader, cx| reader.poll_exact(len, cx))
+        Operation::new(self, "more bytes of a stream", move |reader, cx| reader.poll_exact(len, cx))
     }
 
     /// Reads until the stream ends, at most `limit` bytes, which may be more than the reader's own limit.
@@ -220,7 +221,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// # Errors
     /// [`TooLong`](ReadError::TooLong) when there are more, [`Io`](ReadError::Io) when the stream fails: all is still in the reader.
     pub fn read_to_end(&mut self, limit: usize) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'_, R> {
-        Reading::new(self, "the end of a stream", move |reader, cx| reader.poll_to_end(limit, cx))
+        Operation::new(self, "the end of a stream", move |reader, cx| reader.poll_to_end(limit, cx))
     }
 
     /// What is there, without taking it out: [`consume`](Self::consume) does that. Waits if there is nothing; empty at the end of the
@@ -229,7 +230,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// # Errors
     /// What the stream says.
     pub async fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Reading::new(self, "bytes of a stream", |reader, cx| reader.poll_filled(cx)).await?;
+        Operation::new(self, "bytes of a stream", |reader, cx| reader.poll_filled(cx)).await?;
         Ok(self.buffer())
     }
 
@@ -377,49 +378,6 @@ fn text(line: Vec<u8>) -> Result<String, ReadError> {
 }
 
 const EMPTY: &str = "nothing ends where an empty separator stands: give one byte at least";
-
-/// One operation of a reader. What it has gathered is in the reader, so dropping it loses nothing.
-#[must_use = "futures do nothing unless awaited"]
-struct Reading<'a, R, F> {
-    reader: &'a mut BufReader<R>,
-    what: &'static str,
-    /// `None` once it is done.
-    step: Option<F>,
-}
-
-impl<'a, R, F> Reading<'a, R, F> {
-    fn new<T>(reader: &'a mut BufReader<R>, what: &'static str, step: F) -> Self
-    where
-        F: FnMut(&mut BufReader<R>, &mut Context<'_>) -> Poll<T>,
-    {
-        Reading { reader, what, step: Some(step) }
-    }
-}
-
-/// The step is only ever called, never pinned.
-impl<R, F> Unpin for Reading<'_, R, F> {}
-
-impl<R, T, F: FnMut(&mut BufReader<R>, &mut Context<'_>) -> Poll<T>> Future for Reading<'_, R, F> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let this = &mut *self;
-        let step = this.step.as_mut().expect("a read was polled after it was done");
-        let polled = step(this.reader, cx);
-        if polled.is_pending() {
-            context::waits_for(this.what);
-        } else {
-            this.step = None;
-        }
-        polled
-    }
-}
-
-impl<R, T, F: FnMut(&mut BufReader<R>, &mut Context<'_>) -> Poll<T>> FusedFuture for Reading<'_, R, F> {
-    fn is_terminated(&self) -> bool {
-        self.step.is_none()
-    }
-}
 
 /// The lines of a reader, from [`BufReader::lines`].
 #[derive(Debug)]

@@ -20,6 +20,7 @@ use std::task::{Context, Poll, ready};
 use futures_core::FusedFuture;
 use futures_io::{AsyncRead, AsyncWrite};
 
+use super::operation::Operation;
 use super::write_queue::{Chunk, WriteQueue};
 use crate::config::{SLICES_PER_WRITE, WRITE_HIGH_WATER_LEN, WRITE_QUEUE_LEN_MAX};
 use crate::engine::context;
@@ -187,7 +188,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     #[doc(alias = "writelines")]
     pub fn write_all<'b, B: Into<Chunk<'b>>>(&mut self, bytes: B) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, 'b, W, B> {
         let mut chunk = Some(bytes.into());
-        Writing::new(self, "room in a writer's queue", move |writer, cx| {
+        Operation::new(self, "room in a writer's queue", move |writer, cx| {
             let len = chunk.as_ref().map_or(0, |chunk| chunk.as_slice().len());
             ready!(writer.poll_room(len, cx))?;
             if let Some(chunk) = chunk.take() {
@@ -208,7 +209,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     /// Nothing is lost.
     pub fn drain(&mut self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, W> {
         let mut has_given_way = false;
-        Writing::new(self, "a writer to drain", move |writer, cx| {
+        Operation::new(self, "a writer to drain", move |writer, cx| {
             if let Err(error) = writer.check_open() {
                 if has_given_way {
                     return Poll::Ready(Err(error));
@@ -233,7 +234,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     /// # Cancellation
     /// Nothing is lost.
     pub fn flush(&mut self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, W> {
-        Writing::new(self, "a writer to send all", |writer, cx| {
+        Operation::new(self, "a writer to send all", |writer, cx| {
             writer.check_open()?;
             writer.poll_flush_all(cx)
         })
@@ -249,12 +250,14 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     #[doc(alias = "write_eof")]
     #[doc(alias = "wait_closed")]
     pub fn close(&mut self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, W> {
-        Writing::new(self, "a writer to close", Self::poll_close_all)
+        Operation::new(self, "a writer to close", Self::poll_close_all)
     }
 
     /// Sends until at most `len_left` bytes are queued.
     fn poll_send(&mut self, len_left: usize, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.queue.len() > len_left {
+            // Streams of this crate count their operations themselves; others might never be pending.
+            ready!(context::poll_budget(cx));
             let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
             let count = self.queue.slices(&mut slices);
             let stream = Pin::new(&mut self.writer);
@@ -268,6 +271,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(self.fail(error))),
                 Poll::Pending => return Poll::Pending,
             }
+            context::spend_operation();
             self.is_paused &= self.queue.len() > self.low_water;
         }
         Poll::Ready(Ok(()))
@@ -329,49 +333,6 @@ impl Failure {
             Failure::Os(number) => io::Error::from_raw_os_error(*number),
             Failure::Other(kind, text) => io::Error::new(*kind, text.clone()),
         }
-    }
-}
-
-/// One operation of a writer.
-#[must_use = "futures do nothing unless awaited"]
-struct Writing<'a, W, F> {
-    writer: &'a mut BufWriter<W>,
-    what: &'static str,
-    /// `None` once it is done.
-    step: Option<F>,
-}
-
-impl<'a, W, F> Writing<'a, W, F>
-where
-    F: FnMut(&mut BufWriter<W>, &mut Context<'_>) -> Poll<io::Result<()>>,
-{
-    fn new(writer: &'a mut BufWriter<W>, what: &'static str, step: F) -> Self {
-        Writing { writer, what, step: Some(step) }
-    }
-}
-
-/// The step is only ever called, never pinned.
-impl<W, F> Unpin for Writing<'_, W, F> {}
-
-impl<W, F: FnMut(&mut BufWriter<W>, &mut Context<'_>) -> Poll<io::Result<()>>> Future for Writing<'_, W, F> {
-    type Output = io::Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let step = this.step.as_mut().expect("a write was polled after it was done");
-        let polled = step(this.writer, cx);
-        if polled.is_pending() {
-            context::waits_for(this.what);
-        } else {
-            this.step = None;
-        }
-        polled
-    }
-}
-
-impl<W, F: FnMut(&mut BufWriter<W>, &mut Context<'_>) -> Poll<io::Result<()>>> FusedFuture for Writing<'_, W, F> {
-    fn is_terminated(&self) -> bool {
-        self.step.is_none()
     }
 }
 

@@ -37,6 +37,7 @@
 mod read_error;
 mod search;
 mod read_buffer;
+mod operation;
 mod buf_reader;
 mod write_queue;
 mod buf_writer;

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::{AsyncWrite, AsyncWriteExt};
 use miniloop::io::{BufWriter, Chunk};
+use miniloop::{spawn, yield_now};
 use proptest::prelude::*;
 
 use crate::scripted::{Scripted, Step, impatiently, is_pending, now, steps};
@@ -83,6 +84,38 @@ proptest! {
         prop_assert!(writer.get_ref().calls.ends_with("flush close "));
         prop_assert_eq!(bytes_of(writer), given);
     }
+}
+
+/// Lets a task write for ever to a stream that takes everything at once, and takes turns with it.
+#[track_caller]
+fn check_gives_way(write: impl AsyncFn(&mut BufWriter<Vec<u8>>) + 'static) {
+    miniloop::run(async {
+        let writing = spawn(async move {
+            let mut writer = BufWriter::with_limits(8, 64, Vec::new());
+            loop {
+                write(&mut writer).await;
+            }
+        });
+        for _ in 0..4 {
+            yield_now().await;
+        }
+        assert!(!writing.is_finished(), "it failed");
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_writes_without_end_to_a_stream_that_never_waits_gives_way_o10() {
+    check_gives_way(async |writer| writer.write_all("more than the mark").await.unwrap());
+    check_gives_way(async |writer| AsyncWriteExt::write_all(writer, b"more than the mark").await.unwrap());
+    check_gives_way(async |writer| {
+        writer.write_all("a").await.unwrap();
+        writer.flush().await.unwrap();
+    });
+    check_gives_way(async |writer| {
+        writer.write("a").unwrap();
+        writer.drain().await.unwrap();
+    });
 }
 
 #[test]
