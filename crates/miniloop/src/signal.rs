@@ -9,15 +9,14 @@
 //! descriptor. This file is listed for `unsafe`: installing a handler is.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use futures_core::Stream;
+use futures_core::{FusedFuture, Stream};
 use rustix::process::Signal as Named;
 use signal_hook_registry::SigId;
 
@@ -110,26 +109,41 @@ impl Signals {
 
     /// The next signal.
     ///
+    /// ```
+    /// use futures_util::select;
+    /// use miniloop::signal::{Signal, Signals};
+    ///
+    /// # miniloop::run(async {
+    /// let mut signals = Signals::new([Signal::TERMINATE, Signal::HANGUP])?;
+    /// let mut ticks = 0;
+    /// # let mut next_tick = || miniloop::sleep(std::time::Duration::from_micros(10));
+    /// loop {
+    ///     select! {
+    ///         signal = signals.recv() => break println!("{:?} after {ticks} ticks", signal?),
+    ///         () = next_tick() => ticks += 1,
+    ///     }
+    ///     # rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)?;
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    ///
     /// # Errors
     /// The loop has been closed.
     ///
     /// # Cancellation
     /// No signal is lost.
-    pub async fn recv(&mut self) -> io::Result<Signal> {
-        poll_fn(|cx| self.poll_recv(cx)).await
-    }
-
-    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Signal>> {
-        let pending = &self.pending;
-        self.registration.poll_io(Direction::Read, Place::Alone, cx, || pending.take())
+    pub fn recv(&mut self) -> impl FusedFuture<Output = io::Result<Signal>> + Unpin + use<'_> {
+        self.registration.io(Direction::Read, || self.pending.take())
     }
 }
 
 impl Stream for Signals {
     type Item = Signal;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Signal>> {
-        Poll::Ready(ready!(self.poll_recv(cx)).ok())
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Signal>> {
+        let polled = self.registration.poll_io(Direction::Read, Place::Alone, cx, || self.pending.take());
+        polled.map(Result::ok)
     }
 }
 

@@ -173,6 +173,7 @@ impl<L: Listener> Future for Accept<'_, L> {
     type Output = io::Result<(L::Stream, L::Address)>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(!self.is_done, "an `accept` was polled after it was done");
         let result = ready!(self.incoming.poll_accept(cx));
         self.is_done = true;
         Poll::Ready(result)

@@ -17,6 +17,28 @@ use crate::byte_stream_methods::descriptor_traits;
 /// A socket that accepts TCP connections.
 ///
 /// It belongs to the loop under which it was made.
+///
+/// ```
+/// use miniloop::io::write_all;
+/// use miniloop::net::{TcpListener, TcpStream};
+///
+/// miniloop::run(async {
+///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap())?;
+///     let address = listener.local_addr()?;
+///     let server = miniloop::spawn(async move {
+///         loop {
+///             let (stream, _peer) = listener.accept().await?;
+///             miniloop::spawn(async move { write_all(&mut &stream, b"hello").await }).detach();
+///         }
+///         # #[allow(unreachable_code)] Ok::<(), std::io::Error>(())
+///     });
+///     let client = TcpStream::connect(address).await?;
+///     assert_eq!(client.read(&mut [0; 16]).await?, 5);
+///     drop(server);
+///     Ok::<(), std::io::Error>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias = "start_server")]
 #[doc(alias = "create_server")]
 pub struct TcpListener {
@@ -31,7 +53,7 @@ enum Inner {
 impl TcpListener {
     /// Listens on an address. Port 0 takes a free one, which [`local_addr`](Self::local_addr) tells.
     ///
-    /// Names are not looked up, since that blocks: a [`Worker`](crate::thread::Worker) can do it with `std::net::ToSocketAddrs`.
+    /// Names are not looked up: [`resolve`](super::resolve()) does that.
     ///
     /// The address can be taken again at once after an earlier listener has closed (`SO_REUSEADDR`).
     ///
