@@ -19,7 +19,7 @@ use futures_core::FusedFuture;
 use crate::clock::Clock;
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::in_flight;
+use crate::engine::in_flight::poll_counted;
 use crate::engine::inbox::{Inbox, Message};
 use crate::engine::word::LoopId;
 use crate::error::LoopError;
@@ -226,11 +226,8 @@ impl<T> Future for RemoteTask<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this remote task was polled after it had given its result");
         // A loop that awaits a task of its own must let its clock go on: the task may be waiting for just that.
-        let result = match context::try_current().filter(|core| !Arc::ptr_eq(&core.inbox, &self.home)) {
-            Some(core) => self.result.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
-            None => self.result.poll(cx),
-        };
-        let Poll::Ready(result) = result else {
+        let polled = poll_counted(cx, |core| Arc::ptr_eq(&core.inbox, &self.home), |cx| self.result.poll(cx));
+        let Poll::Ready(result) = polled else {
             context::waits_for("a task that was spawned through a `Remote`");
             return Poll::Pending;
         };

@@ -19,7 +19,7 @@ use crate::config::{TRACE_EVENTS_MAX, TRACE_WRITE_GRACE};
 use crate::diag::chrome;
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::in_flight;
+use crate::engine::in_flight::poll_counted;
 use crate::engine::probes::TIMELINE;
 use crate::engine::timeline::{Records, Timeline};
 use crate::handle::LoopHandle;
@@ -197,10 +197,7 @@ impl Future for Finish {
             self.is_over = true;
             return Poll::Ready(Err(error));
         }
-        let polled = match context::try_current() {
-            Some(core) => self.written.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
-            None => self.written.poll(cx),
-        };
+        let polled = poll_counted(cx, |_| false, |cx| self.written.poll(cx));
         if polled.is_pending() {
             context::waits_for("a trace to be written");
         }

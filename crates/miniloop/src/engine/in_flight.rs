@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use crate::engine::context;
 use crate::engine::core::Core;
@@ -28,8 +28,20 @@ impl InFlight {
     }
 }
 
+/// Polls for what comes from another thread. The current loop keeps from jumping until it has come, if it does not know of that otherwise.
+pub(crate) fn poll_counted<T>(
+    cx: &Context<'_>,
+    is_known_to: impl FnOnce(&Core) -> bool,
+    poll: impl FnOnce(&Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    match context::try_current().filter(|core| !is_known_to(core)) {
+        Some(core) => poll(&Context::from_waker(&counted(cx.waker(), &core))),
+        None => poll(cx),
+    }
+}
+
 /// A waker that keeps its loop from jumping until it has been used, or is not needed any more.
-pub(crate) fn counted(waker: &Waker, core: &Core) -> Waker {
+fn counted(waker: &Waker, core: &Core) -> Waker {
     match InFlight::new(core) {
         Some(in_flight) => Arc::new(Counted { waker: waker.clone(), _in_flight: in_flight }).into(),
         None => waker.clone(),

@@ -90,6 +90,9 @@ impl File {
     ///
     /// # Errors
     /// That of a write, or of moving the cursor. The file is closed.
+    ///
+    /// # Cancellation
+    /// The file is closed. What was written is still written.
     pub async fn into_std(mut self) -> io::Result<fs::File> {
         self.settle().await?;
         let file = self.file.clone();
@@ -102,6 +105,9 @@ impl File {
     ///
     /// # Errors
     /// That of a write, and what the system says. Afterwards nobody knows what is on the disk: a second try that succeeds proves nothing.
+    ///
+    /// # Cancellation
+    /// Nobody knows what is on the disk. What was written is still written.
     #[doc(alias = "fsync")]
     pub async fn sync_all(&mut self) -> io::Result<()> {
         self.after_writes(fs::File::sync_all).await
@@ -110,6 +116,9 @@ impl File {
     /// Waits until everything that was written is on the disk, without the times of the file. This is what a log needs.
     ///
     /// # Errors
+    /// As [`sync_all`](File::sync_all).
+    ///
+    /// # Cancellation
     /// As [`sync_all`](File::sync_all).
     #[doc(alias = "fdatasync")]
     pub async fn sync_data(&mut self) -> io::Result<()> {
@@ -134,6 +143,9 @@ impl File {
     ///
     /// # Errors
     /// That of a write, and what the system says.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
     #[doc(alias = "fstat")]
     pub async fn metadata(&mut self) -> io::Result<Metadata> {
         self.after_writes(fs::File::metadata).await
@@ -153,6 +165,9 @@ impl File {
     ///
     /// # Errors
     /// What the system says.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
     #[doc(alias = "pread")]
     pub async fn read_at(&self, len: usize, offset: u64) -> io::Result<Vec<u8>> {
         let file = self.file.clone();

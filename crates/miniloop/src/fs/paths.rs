@@ -21,7 +21,7 @@ use super::job::off_the_loop;
 /// What the system says.
 ///
 /// # Cancellation
-/// See the [module](crate::fs). This holds for each function here.
+/// Nothing is lost: see [`fs`](crate::fs#cancellation).
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let path = path.as_ref().to_owned();
     off_the_loop(move || fs::read(path)).await
@@ -40,6 +40,9 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// What the system says, and `InvalidData` for what is no UTF-8.
+///
+/// # Cancellation
+/// As [`read`].
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref().to_owned();
     off_the_loop(move || fs::read_to_string(path)).await
@@ -63,6 +66,9 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 pub async fn write(path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) -> io::Result<()> {
     let (path, contents) = (path.as_ref().to_owned(), contents.into());
     off_the_loop(move || fs::write(path, contents)).await
@@ -84,6 +90,9 @@ pub async fn write(path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) -> io::
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
     off_the_loop(move || fs::copy(from, to)).await
@@ -107,6 +116,9 @@ pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u6
 ///
 /// # Errors
 /// What the system says, `CrossesDevices` for instance.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
     off_the_loop(move || fs::rename(from, to)).await
@@ -126,6 +138,9 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
     off_the_loop(move || fs::remove_file(path)).await
@@ -145,6 +160,9 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says, `AlreadyExists` for instance.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 #[doc(alias = "mkdir")]
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
@@ -166,6 +184,9 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 #[doc(alias = "makedirs")]
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
@@ -176,6 +197,9 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says, `DirectoryNotEmpty` for instance.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 #[doc(alias = "rmdir")]
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
@@ -186,6 +210,9 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says; some of it may be gone then.
+///
+/// # Cancellation
+/// If it has begun it happens, perhaps only after what you do next: see [`fs`](crate::fs#cancellation).
 #[doc(alias = "rmtree")]
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
@@ -204,6 +231,9 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// As [`read`].
 #[doc(alias = "stat")]
 pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let path = path.as_ref().to_owned();
@@ -222,6 +252,9 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// As [`read`].
 #[doc(alias = "lstat")]
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let path = path.as_ref().to_owned();
@@ -240,6 +273,9 @@ pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 ///
 /// # Errors
 /// When that cannot be known, because a folder on the way cannot be read for instance.
+///
+/// # Cancellation
+/// As [`read`].
 pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
     let path = path.as_ref().to_owned();
     off_the_loop(move || fs::exists(path)).await
@@ -257,6 +293,9 @@ pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// As [`read`].
 #[doc(alias = "realpath")]
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     let path = path.as_ref().to_owned();

@@ -36,6 +36,9 @@ use crate::thread::pool::spawn_blocking;
 ///
 /// # Errors
 /// What the system says.
+///
+/// # Cancellation
+/// Nothing is lost.
 #[doc(alias = "listdir")]
 #[doc(alias = "scandir")]
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
@@ -77,6 +80,9 @@ impl ReadDir {
     ///
     /// # Errors
     /// What the system says of one entry.
+    ///
+    /// # Cancellation
+    /// No entry is lost.
     ///
     /// # Panics
     /// Outside a loop.
@@ -146,6 +152,9 @@ impl DirEntry {
     ///
     /// # Errors
     /// What the system says.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
     pub async fn file_type(&self) -> io::Result<FileType> {
         match self.file_type {
             Some(file_type) => Ok(file_type),
@@ -170,6 +179,9 @@ impl DirEntry {
     ///
     /// # Errors
     /// What the system says.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
     pub async fn metadata(&self) -> io::Result<Metadata> {
         let entry = self.entry.clone();
         off_the_loop(move || entry.metadata()).await

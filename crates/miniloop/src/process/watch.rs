@@ -18,7 +18,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::pin::Pin;
 use std::process::{self, ExitStatus};
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
@@ -27,6 +26,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStat
 
 use crate::driver::{Direction, Kind};
 use crate::engine::context;
+use crate::primitives::{Mutex, lock};
 use crate::registration::{Line, Registration};
 use crate::task::spawn_on;
 
@@ -193,7 +193,7 @@ impl Drop for Process {
             && let Some(pidfd) = self.pidfd.take()
             && let Ok(None) = try_reap(pidfd.as_fd())
         {
-            ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).push(pidfd);
+            lock(&ORPHANS).push(pidfd);
         }
     }
 }
@@ -203,7 +203,7 @@ impl Drop for Process {
 static ORPHANS: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
 
 fn reap_orphans() {
-    let mut orphans = ORPHANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut orphans = lock(&ORPHANS);
     orphans.retain(|pidfd| matches!(try_reap(pidfd.as_fd()), Ok(None)));
 }
 

@@ -19,6 +19,7 @@
 
 mod error;
 pub(crate) mod start;
+mod asker;
 mod jobs;
 mod worker;
 pub(crate) mod pool;

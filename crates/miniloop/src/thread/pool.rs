@@ -15,17 +15,18 @@ use std::task::{Context, Poll};
 
 use futures_core::FusedFuture;
 
+use super::asker::Asker;
 use super::error::{BlockingError, Full};
 use super::start::start;
 use crate::config::BLOCKING_QUEUE_LEN;
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::in_flight::{self, InFlight};
+use crate::engine::in_flight::{InFlight, poll_counted};
 use crate::engine::pool_jobs::{PoolJobs, PoolTicket, Queued};
 use crate::engine::word::LoopId;
 use crate::handle::LoopHandle;
 use crate::panic_payload::PanicPayload;
-use crate::reply::{Receiver, Sender, reply};
+use crate::reply::{Receiver, reply};
 use crate::report::log_error;
 
 /// Runs `job` on a thread of the running loop's pool, and gives a future for its result. The job is in the queue from now on, whether or
@@ -110,7 +111,7 @@ fn submit<R: Send + 'static>(
     let is_wanted = core.must_accept_work();
     let (sender, answer) = reply();
     let mut blocking = Blocking { answer, queued: None, refusal: None, home: core.id, place, is_over: false };
-    let asker = Asker { sender, _in_flight: InFlight::new(core) };
+    let asker = Asker::new(sender, InFlight::new(core));
     // Wakers and what was panicked with are foreign code, too. What they panic with has been told by the panic hook.
     let job = move || drop(catch_unwind(AssertUnwindSafe(|| run(job, asker, place))).map_err(PanicPayload::into_message));
     if !is_wanted {
@@ -183,11 +184,8 @@ impl<R> Future for Blocking<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this blocking job was polled after it had given its result");
-        let answer = match context::try_current().filter(|core| core.id != self.home) {
-            Some(core) => self.answer.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
-            None => self.answer.poll(cx),
-        };
-        let Poll::Ready(answer) = answer else {
+        let polled = poll_counted(cx, |core| core.id == self.home, |cx| self.answer.poll(cx));
+        let Poll::Ready(answer) = polled else {
             context::waits_for("a blocking job");
             return Poll::Pending;
         };
@@ -222,12 +220,6 @@ impl<R> fmt::Debug for Blocking<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocking").field("submitted_at", &self.place).field("is_over", &self.is_over).finish_non_exhaustive()
     }
-}
-
-/// Who asked for a job: answered first, then the loop is told that the job is in flight no more, whether or not anybody reads the answer.
-struct Asker<R> {
-    sender: Sender<Result<R, PanicPayload>>,
-    _in_flight: Option<InFlight>,
 }
 
 /// On the thread: the job, and its answer.

@@ -23,14 +23,15 @@ use std::thread::{self, JoinHandle};
 
 use futures_core::FusedFuture;
 
+use super::asker::Asker;
 use super::error::{Full, WorkerGone};
 use super::jobs::{Jobs, Panicked, Ticket};
 use super::start::start;
 use crate::config::WORKER_QUEUE_LEN;
 use crate::engine::context;
-use crate::engine::in_flight::{self, InFlight};
+use crate::engine::in_flight::{InFlight, poll_counted};
 use crate::panic_payload::PanicPayload;
-use crate::reply::{Receiver, Sender, reply};
+use crate::reply::{Receiver, reply};
 use crate::report::log_error;
 
 /// A thread that owns an `S`, and runs jobs on it in the order in which they were submitted.
@@ -150,7 +151,7 @@ impl<S: 'static> Worker<S> {
         let name = self.name.clone();
         let in_flight = in_flight();
         let is_counted = in_flight.is_some();
-        let asker = Asker { sender, _in_flight: in_flight };
+        let asker = Asker::new(sender, in_flight);
         let ticket = match self.jobs.push(Box::new(move |state| run(&name, state, job, asker)), len_max) {
             Ok(ticket) => Some(ticket),
             Err(refused) => {
@@ -222,11 +223,8 @@ impl<S, R> Future for Call<S, R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this call of worker `{}` was polled after it had given its result", self.name);
-        let answer = match context::try_current().filter(|_| !self.is_counted) {
-            Some(core) => self.answer.poll(&Context::from_waker(&in_flight::counted(cx.waker(), &core))),
-            None => self.answer.poll(cx),
-        };
-        let Poll::Ready(answer) = answer else {
+        let polled = poll_counted(cx, |_| self.is_counted, |cx| self.answer.poll(cx));
+        let Poll::Ready(answer) = polled else {
             context::waits_for("a worker thread");
             return Poll::Pending;
         };
@@ -260,12 +258,6 @@ impl<S, R> fmt::Debug for Call<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("worker", &self.name).field("is_over", &self.is_over).finish_non_exhaustive()
     }
-}
-
-/// Who asked for a job: answered first, then the loop is told that the job is in flight no more, whether or not anybody reads the answer.
-struct Asker<R> {
-    sender: Sender<Result<R, PanicPayload>>,
-    _in_flight: Option<InFlight>,
 }
 
 /// The life of the thread. An error is the reason why it ended before it was asked to.
