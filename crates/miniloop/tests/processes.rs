@@ -340,6 +340,22 @@ fn a_child_outlives_its_loop_without_harm() {
 // Starting.
 
 #[test]
+fn a_child_inherits_nothing_of_its_parents_loop_c174() {
+    let list = ["/proc/self/fd"];
+    let before = std::process::Command::new("ls").args(list).output().unwrap().stdout;
+    on_a_loop(async || {
+        let listener = miniloop::net::TcpListener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let streams = miniloop::net::UnixStream::pair().unwrap();
+        let (reader, writer) = miniloop::io::pipe().unwrap();
+        let signals = miniloop::signal::Signals::new([Signal::USER2]).unwrap();
+        let sibling = shell("read line");
+        let inherited = Command::new("ls").args(list).output().await.unwrap().stdout;
+        assert_eq!(String::from_utf8(inherited).unwrap(), String::from_utf8(before.clone()).unwrap());
+        drop((listener, streams, reader, writer, signals, sibling));
+    });
+}
+
+#[test]
 fn a_start_that_fails_names_the_program_and_has_the_systems_error_c187() {
     on_a_loop(async || {
         let mut command = Command::new("./no-such-program");
