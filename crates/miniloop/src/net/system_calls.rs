@@ -68,8 +68,12 @@ pub(crate) fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Re
     Ok(net::sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SEND_FLAGS)?)
 }
 
+/// Without Nagle's delay, which the connections of a listener inherit: a loop writes what it has in one piece, and a second small piece
+/// would wait for the peer's late acknowledgement of the first, up to 40 ms.
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    socket(family(address), SocketType::STREAM)
+    let socket = socket(family(address), SocketType::STREAM)?;
+    rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
+    Ok(socket)
 }
 
 /// A socket that takes datagrams at an address.

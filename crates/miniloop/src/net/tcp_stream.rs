@@ -138,13 +138,22 @@ impl TcpStream {
         system_calls::unacknowledged_len(self)
     }
 
-    /// Sends small pieces at once (true) instead of waiting for more to send with them (false, the default). By default a small piece waits
-    /// until the peer has acknowledged the one before, which it may put off for 40 ms: two short answers in a row take that long.
+    /// Sends small pieces at once (true) or lets them wait for more to send with them (false), until the peer has acknowledged the piece
+    /// before, which it may put off for 40 ms. Connections made by [`connect`](Self::connect) and those of a bound
+    /// [`TcpListener`](super::TcpListener) begin with true, as in asyncio; the standard library's keep what they have.
     ///
     /// # Errors
     /// What `setsockopt` says.
     pub fn set_nodelay(&self, is_nodelay: bool) -> io::Result<()> {
         self.os().bytes.set_nodelay(is_nodelay)
+    }
+
+    /// Whether small pieces are sent at once.
+    ///
+    /// # Errors
+    /// What `getsockopt` says.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.os().bytes.nodelay()
     }
 
     /// What happens to unsent bytes when the stream is dropped. `None`, the default: they are sent. Zero: they are thrown away and the peer

@@ -54,6 +54,15 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 // Bytes.
 
 #[test]
+fn small_pieces_are_sent_at_once_unless_somebody_says_otherwise() {
+    connected(async |client, server| {
+        assert!(client.nodelay().unwrap() && server.nodelay().unwrap());
+        client.set_nodelay(false).unwrap();
+        assert!(!client.nodelay().unwrap());
+    });
+}
+
+#[test]
 fn bytes_go_through_every_interface() {
     connected(async |mut client, mut server| {
         let mut buffer = [0; 8];

@@ -19,11 +19,6 @@ use super::state::{Bell, End, Peer, Server};
 
 /// Lets a connection in, or turns it away.
 pub(super) fn open(server: &Rc<Server>, stream: TcpStream, address: SocketAddr) {
-    // What is written is written once for each turn: waiting for more would only delay it.
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%address, %error, "a connection was gone before it was let in");
-        return;
-    }
     let admitted = server.hub.borrow_mut().connect(server.now(), address);
     match admitted {
         Ok(id) => {

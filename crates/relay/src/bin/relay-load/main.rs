@@ -62,7 +62,7 @@ fn load(options: Options) -> Result<Rc<Run>, Violation> {
 async fn connect_all(run: Rc<Run>) {
     let mut members = Vec::new();
     for (room, member) in (0..run.options.rooms).flat_map(|room| (0..run.options.members).map(move |member| (room, member))) {
-        let stream = match TcpStream::connect(run.options.address).await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        let stream = match TcpStream::connect(run.options.address).await {
             Ok(stream) => stream,
             Err(error) => return run.fail(Violation::new(format!("cannot connect member {member} of room {room}: {error}"))),
         };
