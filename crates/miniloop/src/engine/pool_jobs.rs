@@ -160,13 +160,14 @@ impl PoolJobs {
         self.changed.notify_all();
     }
 
-    /// After [`close`](PoolJobs::close): waits until the last thread has ended, and no longer than `limit`.
+    /// After [`close`](PoolJobs::close): waits until the last thread has ended, and no longer than `limit`. Threads that have no job by
+    /// then, and find none, are as good as ended.
     ///
     /// # Errors
     /// The time is up. What had not begun will not; what runs goes on.
     pub(crate) fn wait_ended(&self, limit: Duration) -> Result<(), Unfinished> {
         let (mut state, _) = wait_while(&self.ended, lock(&self.state), limit, |state| state.threads > 0);
-        if state.threads == 0 {
+        if state.is_quiet() {
             return Ok(());
         }
         Err(Unfinished { running: state.threads - state.free, never_ran: mem::take(&mut state.waiting) })

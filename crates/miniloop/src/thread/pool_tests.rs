@@ -248,6 +248,16 @@ fn closing_finishes_what_was_submitted_also_what_nobody_waits_for_o9_c176() {
 }
 
 #[test]
+fn a_limit_does_not_bite_for_threads_without_a_job() {
+    let jobs = PoolJobs::new(1, Duration::MAX);
+    let queued = jobs.push(Box::new(|| ()), 1).ok().unwrap();
+    assert!(jobs.withdraw(queued.ticket).is_some());
+    jobs.close();
+    assert_eq!(jobs.counts(), (1, 0), "a thread that was asked for and has not come yet");
+    assert!(jobs.wait_ended(Duration::ZERO).is_ok());
+}
+
+#[test]
 fn a_limit_that_bites_is_reported_and_a_late_thread_touches_nothing_c176_c177_b21() {
     let mut event_loop = EventLoop::builder().blocking_threads(1).blocking_grace(Duration::ZERO).build().unwrap();
     let reports = Rc::new(RefCell::new(Vec::new()));
