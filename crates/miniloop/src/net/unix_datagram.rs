@@ -195,6 +195,14 @@ impl UnixDatagram {
         self.os().send_to(message, &unix_address::of_path(path.as_ref())?)
     }
 
+    /// [`try_send_to`](Self::try_send_to) any name, that of [`recv_from`](Self::recv_from) for instance.
+    ///
+    /// # Errors
+    /// As [`try_send_to`](Self::try_send_to).
+    pub fn try_send_to_addr(&self, message: &[u8], address: &SocketAddr) -> io::Result<usize> {
+        self.os().send_to(message, &unix_address::to_kernel(address)?)
+    }
+
     /// Our name.
     ///
     /// # Errors
