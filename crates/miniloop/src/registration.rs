@@ -3,8 +3,8 @@
 //! Everything with a descriptor of its own holds a [`Registration`] and hands it closures that make one system call. It must not know what
 //! they do. It asks the task's budget first (O10), and remembers the loop that it belongs to.
 //!
-//! Cost of an operation that succeeds: its own system call and two looks into the driver's table. Next: `net/tcp_stream.rs` for the usual
-//! use.
+//! Cost of an operation that succeeds: its own system call and two looks into the driver's table. Next: `readiness.rs`, and
+//! `byte_stream.rs` for the usual use.
 
 use std::io;
 use std::os::fd::BorrowedFd;

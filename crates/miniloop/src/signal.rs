@@ -1,7 +1,7 @@
 //! Signals of the operating system, as futures and streams.
 //!
 //! A signal handler interrupts some thread between two instructions, perhaps inside the allocator or under a lock, so it may use neither.
-//! Ours does two things: it sets a bit in an atomic word, and rings an eventfd. Everything else happens on the loop, which watches that
+//! Ours does two things: it sets a bit in an atomic word, and rings a doorbell. Everything else happens on the loop, which watches that
 //! descriptor like any other. A child between `fork` and `exec` shares the descriptor but not the word: a signal to the child wakes the
 //! parent for nothing.
 //!
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
+use futures_core::stream::FusedStream;
 use futures_core::{FusedFuture, Stream};
 use rustix::process::Signal as Named;
 use signal_hook_registry::SigId;
@@ -144,6 +145,13 @@ impl Stream for Signals {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Signal>> {
         let polled = self.registration.poll_io(Direction::Read, Place::Alone, cx, || self.pending.take());
         polled.map(Result::ok)
+    }
+}
+
+/// It ends with its loop.
+impl FusedStream for Signals {
+    fn is_terminated(&self) -> bool {
+        self.registration.core().driver().is_err()
     }
 }
 

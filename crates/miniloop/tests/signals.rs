@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll, Waker};
 
+use futures_util::stream::FusedStream;
 use futures_util::{StreamExt, poll};
 use miniloop::signal::{Signal, Signals};
 use miniloop::{EventLoop, run, spawn, yield_now};
@@ -81,7 +82,9 @@ fn a_signal_that_nobody_listens_to_any_more_is_ignored_c173() {
 fn a_stream_ends_with_its_loop() {
     let mut event_loop = EventLoop::new().unwrap();
     let mut signals = event_loop.run_until_complete(async { Signals::new([Signal::CHILD]) }).unwrap().unwrap();
+    assert!(!signals.is_terminated());
     event_loop.close();
+    assert!(signals.is_terminated());
     assert_eq!(signals.poll_next_unpin(&mut Context::from_waker(Waker::noop())), Poll::Ready(None));
 }
 

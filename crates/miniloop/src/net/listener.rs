@@ -13,6 +13,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use futures_core::stream::FusedStream;
 use futures_core::{FusedFuture, Stream};
 use rustix::io::Errno;
 use rustix::net::SocketAddrAny;
@@ -153,6 +154,13 @@ impl<L: Listener> Stream for Incoming<'_, L> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll_accept(cx).map(|result| Some(result.map(|(stream, _)| stream)))
+    }
+}
+
+/// It has no end.
+impl<L: Listener> FusedStream for Incoming<'_, L> {
+    fn is_terminated(&self) -> bool {
+        false
     }
 }
 

@@ -110,6 +110,22 @@ impl TcpListener {
     }
 
     /// The connections, one after the other, without an end.
+    ///
+    /// ```
+    /// use futures_util::{StreamExt, select};
+    /// use miniloop::net::{TcpListener, TcpStream};
+    ///
+    /// # miniloop::run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap())?;
+    /// # let _client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let (mut connections, mut limit) = (listener.incoming(), miniloop::sleep(std::time::Duration::from_secs(10)));
+    /// select! {
+    ///     connection = connections.select_next_some() => println!("from {}", connection?.peer_addr()?),
+    ///     () = limit => println!("nobody comes"),
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
     pub fn incoming(&self) -> Incoming<'_, Self> {
         Incoming::new(self)
     }
