@@ -35,8 +35,11 @@ fn counts() -> (usize, usize) {
     LoopHandle::current().core.pool.jobs().counts()
 }
 
-fn counts_free() -> usize {
-    LoopHandle::current().core.pool.jobs().free()
+/// The answer comes before the thread is free; until then the next job starts another one.
+async fn a_thread_is_free() {
+    while LoopHandle::current().core.pool.jobs().free() == 0 {
+        yield_now().await;
+    }
 }
 
 fn with_threads(threads: usize) -> EventLoop {
@@ -63,6 +66,7 @@ fn a_panic_reaches_the_caller_and_harms_nobody_else() {
         assert!(error.is_panic() && !error.is_cancelled());
         assert!(error.to_string().ends_with(") panicked: no luck") && error.to_string().contains(file!()), "{error}");
         assert_eq!(error.into_panic().unwrap().downcast_ref(), Some(&"no luck"));
+        a_thread_is_free().await;
         assert_eq!(spawn_blocking(|| 1).await.unwrap(), 1);
         assert_eq!(counts(), (1, 0), "the thread has survived it");
     });
@@ -79,8 +83,11 @@ fn destructors_that_panic_on_a_thread_do_not_cost_it() {
     let mut event_loop = with_threads(1);
     event_loop
         .run_until_complete(async {
+            // Nobody is left to read when they run: a value that is there before would be dropped here.
+            let gate = gate();
             spawn_blocking(|| Panics).leave();
             spawn_blocking(|| std::panic::panic_any(Panics)).leave();
+            gate.open.send(()).unwrap();
             assert_eq!(spawn_blocking(|| 1).await.unwrap(), 1);
             assert_eq!(counts(), (1, 0));
         })
@@ -97,10 +104,7 @@ fn a_loop_without_jobs_has_no_thread_and_no_thread_starts_while_another_is_free(
             gate.begun.recv().unwrap();
             gate.open.send(()).unwrap();
             gate.job.await.unwrap();
-            // The answer comes before the thread is free: the next job may not start another one.
-            while counts_free() == 0 {
-                yield_now().await;
-            }
+            a_thread_is_free().await;
         }
     });
 }
@@ -234,13 +238,15 @@ fn closing_finishes_what_was_submitted_also_what_nobody_waits_for_o9_c176() {
     };
     let mut event_loop = with_threads(1);
     let gate = event_loop.run_until_complete(async { gate() }).unwrap();
+    gate.begun.recv().unwrap();
     let (left, held, task) = (note("left"), note("held"), note("task"));
     let handle = event_loop.handle();
+    // Tasks are dropped newest first, so the thread goes on once the other one's job has been withdrawn.
+    handle.spawn(async move { drop(gate) }).detach();
     handle.spawn_blocking(left).leave();
     let held = handle.spawn_blocking(held);
     let withdrawn = handle.spawn_blocking(task);
     handle.spawn(async { drop(withdrawn.await) }).detach();
-    gate.open.send(()).unwrap();
     event_loop.close();
     assert_eq!(*ran.lock().unwrap(), ["left", "held"], "the task's job went with the task");
     drop(event_loop);
