@@ -123,6 +123,7 @@ impl Interval {
     /// Sets the policy for missed ticks. On an interval with a fixed delay, which misses none, it begins a grid.
     pub fn missed_ticks(mut self, policy: MissedTicks) -> Interval {
         self.pace = Pace::Grid(policy);
+        self.period = self.period.max(PERIOD_MIN);
         self
     }
 
@@ -174,7 +175,8 @@ impl Interval {
             Pace::Grid(MissedTicks::Burst) => self.set(tick + self.period),
             Pace::Grid(MissedTicks::Skip) => {
                 self.set(tick.next_beat(self.period, now()));
-                self.missed += ((self.next - tick).as_nanos() / self.period.as_nanos()) as u64 - 1;
+                // At the end of time the next tick is less than a period away.
+                self.missed += ((self.next - tick).as_nanos() / self.period.as_nanos()).saturating_sub(1) as u64;
             }
             Pace::Grid(MissedTicks::Delay) => self.set(now() + self.period),
         }

@@ -141,7 +141,8 @@ impl RecurringJob {
         &self.state.name
     }
 
-    /// Runs it at once besides its ticks. While it runs already, one more run follows, however often this is called.
+    /// Runs it at once, besides the ticks of [`every`](Scheduler::every) or instead of the rest of a pause of
+    /// [`after_each`](Scheduler::after_each). While it runs already, one more run follows, however often this is called.
     pub fn run_now(&self) {
         self.state.is_run_asked.set(true);
         self.state.wake();
@@ -242,16 +243,27 @@ async fn drive<Fut: Future<Output: Outcome> + 'static>(state: Rc<State>, mut tic
             let future = (job.borrow_mut())();
             future.await
         };
+        let running = Running(&state);
         let result = finish(&state, spawn_on(&state.core, run, state.place).named(state.name.clone())).await;
+        drop(running);
         ticks.delay_again();
         let took = state.core.now() - started;
-        state.count(|statistics| *statistics = JobStatistics { is_running: false, last_took: Some(took), ..*statistics });
+        state.count(|statistics| statistics.last_took = Some(took));
         let settled = catch_unwind(AssertUnwindSafe(|| settle(result, Outcome::into_flow)));
         match settled.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return,
             Err(failure) => state.report(failure),
         }
+    }
+}
+
+/// A run is under way. It is not any more when the job is dropped with its scheduler, either.
+struct Running<'a>(&'a State);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.count(|statistics| statistics.is_running = false);
     }
 }
 

@@ -53,6 +53,14 @@ fn missed_ticks_are_skipped_caught_up_with_or_delay_the_beat() {
 }
 
 #[test]
+fn a_period_may_be_as_long_as_time_and_as_short_as_nothing() {
+    for policy in [MissedTicks::Skip, MissedTicks::Burst, MissedTicks::Delay] {
+        check(|| interval(Duration::MAX).missed_ticks(policy), &[1], &[(0, 0)]);
+        check(|| Interval::fixed_delay(Duration::ZERO).missed_ticks(policy), &[1], &[(0, 0)]);
+    }
+}
+
+#[test]
 fn a_fixed_delay_is_never_shortened_by_the_work() {
     check(|| Interval::fixed_delay(ms(10)), &[25, 3, 0], &[(10, 10), (45, 45), (58, 58)]);
 }
@@ -249,10 +257,12 @@ fn dropping_the_scheduler_ends_its_jobs() {
     event_loop
         .run_until_complete(async {
             let scheduler = Scheduler::new();
-            scheduler.every("job", ms(10), noting(&trace, 1));
+            let job = scheduler.every("job", ms(10), noting(&trace, 7));
             sleep_until(at(25)).await;
+            assert!(job.statistics().is_running);
             drop(scheduler);
             sleep_until(at(100)).await;
+            assert!(!job.statistics().is_running);
         })
         .unwrap();
     assert_eq!(trace.take(), ["10", "20"]);
