@@ -148,15 +148,15 @@ impl<F: Future> Branches<F> {
         polled
     }
 
-    /// Ends a branch.
+    /// Ends a branch. A destructor that panics is reported, and changes nothing for the others.
     pub(crate) fn drop_branch(&mut self, index: usize) {
         let branch = &mut self.branches[index];
         let future = branch.future.take();
         self.alive -= usize::from(future.is_some());
         if let Some(core) = &self.core {
             core.drop_safely(core.remove(branch.word), "task-local value", self.place);
+            core.drop_safely(future, "branch", self.place);
         }
-        drop(future);
     }
 
     /// Ends a poll of the owner: what is left over comes in the next one. Ready when no branch is left.
@@ -180,6 +180,9 @@ impl<F> Drop for Branches<F> {
         let Some(core) = &self.core else { return };
         for branch in &self.branches {
             core.drop_safely(core.remove(branch.word), "task-local value", self.place);
+        }
+        for branch in &mut self.branches {
+            core.drop_safely(branch.future.take(), "branch", self.place);
         }
     }
 }

@@ -16,7 +16,7 @@ use miniloop::{
     EventLoop, ReportKind, Task, VirtualClock, all_completed, as_completed, catch, first_completed, first_error, join_all, now, promise,
     race, sleep, spawn, timeout, try_join_all, wait, yield_now,
 };
-use support::{Trace, jumping, ms, panic_of, trace_reports};
+use support::{Trace, jumping, ms, panic_of, panic_on_drop, trace_reports};
 
 type Fallible<E> = Pin<Box<dyn Future<Output = Result<(), E>>>>;
 
@@ -364,6 +364,30 @@ fn a_panic_of_a_branch_is_the_tasks() {
     });
     assert!(result.unwrap().unwrap_err().is_panic());
     assert!(reports.take().is_empty());
+}
+
+#[test]
+fn destructors_of_branches_that_panic_are_reported_and_harm_nobody() {
+    let (mut event_loop, ..) = jumping();
+    let reports = trace_reports(&event_loop.handle());
+    let branches = || {
+        [1, 2, 3, 4].map(|ms| async move {
+            let _panics = (ms > 1).then(|| panic_on_drop("cannot flush"));
+            after(ms, ms).await
+        })
+    };
+    let won = event_loop.run_until_complete(async {
+        let won = race(branches()).await;
+        assert!(timeout(ms(1), join_all(branches())).await.is_err());
+        assert_eq!(as_completed(branches()).next().await, Some((0, 1)));
+        yield_now().await;
+        won
+    });
+    let won = won.unwrap();
+    assert_eq!((won.value, won.late.len()), (1, 0));
+    let reports = reports.take();
+    assert_eq!(reports.len(), 9);
+    assert!(reports.iter().all(|report| report == "DropPanic branch: cannot flush"), "{reports:?}");
 }
 
 #[test]
