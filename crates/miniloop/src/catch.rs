@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use futures_core::FusedFuture;
 use pin_project_lite::pin_project;
 
-use crate::engine::cancel::{Guard, Point, PointInside};
+use crate::engine::cancel::{Guard, Point};
 use crate::engine::cancel_tree::CancelReason;
 
 /// Awaits `future`, and tells when it is stopped from outside: by [`Task::cancel`](crate::Task::cancel), a time limit, a group, a shutdown.
@@ -111,7 +111,7 @@ impl<F: Future> Future for Catch<F> {
                 drop(inside);
                 Ok(value)
             }
-            Poll::Pending => match inside.and_then(PointInside::fire) {
+            Poll::Pending => match inside.and_then(|inside| inside.fire(cx)) {
                 Some(guard) => Err(Cleanup { guard }),
                 None => return Poll::Pending,
             },

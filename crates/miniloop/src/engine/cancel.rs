@@ -29,7 +29,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{self, Waker};
 
 pub(crate) use crate::engine::cancel_tree::{CancelReason, Level};
 use crate::engine::cancel_tree::{CancelTree, Force, Kind, NOWHERE, Notes};
@@ -268,7 +268,8 @@ impl Point {
         }
         let key = change(&core, |tree, notes| {
             let parent = innermost(&core, tree)?;
-            let key = key_of(self.node.get()).unwrap_or_else(|| tree.insert(self.kind, Some(parent)));
+            let present = key_of(self.node.get()).filter(|key| tree.contains(*key));
+            let key = present.unwrap_or_else(|| tree.insert(self.kind, Some(parent)));
             tree.begin_poll(key, parent, notes);
             tree.push(Some(key));
             Some(key)
@@ -299,10 +300,15 @@ pub(crate) struct PointInside {
 
 impl PointInside {
     /// The body of a catch point is pending: whether it is the catch point's turn to end it. Then what follows is under the guard.
-    pub(crate) fn fire(self) -> Option<Guard> {
-        let mut tree = self.core.cancels.borrow_mut();
-        let reason = tree.fires(self.key)?;
-        let guard = tree.insert_guard_beside(self.key);
+    ///
+    /// It counts as an operation (O10): who catches again and again and carries on must give way, or its grace never ends.
+    pub(crate) fn fire(self, cx: &mut task::Context<'_>) -> Option<Guard> {
+        let reason = self.core.cancels.borrow_mut().fires(self.key)?;
+        if context::poll_budget(cx).is_pending() {
+            return None;
+        }
+        context::spend_operation();
+        let guard = self.core.cancels.borrow_mut().insert_guard_beside(self.key);
         Some(Guard { word: Word::new(self.core.id, guard), reason, _not_send: PhantomData })
     }
 }

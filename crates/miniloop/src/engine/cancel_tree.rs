@@ -261,6 +261,11 @@ impl CancelTree {
         }
     }
 
+    /// Whether a node is still here. One of a loop that was closed is not in the tree of the loop that has its number now.
+    pub(crate) fn contains(&self, key: Key) -> bool {
+        self.nodes.get(key).is_some()
+    }
+
     pub(crate) fn will_wake(&self, key: Key, waker: &Waker) -> bool {
         self.nodes.get(key).and_then(|node| node.waker.as_ref()).is_some_and(|present| present.will_wake(waker))
     }
@@ -346,7 +351,12 @@ impl CancelTree {
 
     /// Whether somebody below is not done: a clean-up, a shield or a catch point that can still be polled.
     pub(crate) fn is_busy_below(&self, key: Key) -> bool {
-        self.node(key).guards_len > 0 || self.children(key).any(|child| self.is_busy(child))
+        self.is_busy_beside(key, None)
+    }
+
+    /// The same below `key` with the exception of a child that is known not to be.
+    fn is_busy_beside(&self, key: Key, idle: Option<Key>) -> bool {
+        self.node(key).guards_len > 0 || self.children(key).any(|child| Some(child) != idle && self.is_busy(child))
     }
 
     fn is_busy(&self, key: Key) -> bool {
@@ -412,10 +422,13 @@ impl CancelTree {
     /// A child of this node has gone: whoever is next for the requests that stand here and above is chosen.
     fn deliver_again(&mut self, key: Key, notes: &mut Notes) {
         let mut place = Some(key);
+        // What is known on the way up, so that a deep tree is not walked again at every step: a request from above reaches this place, and
+        // below that one nobody is busy.
+        let (mut is_reached, mut idle) = (false, None);
         while self.standing_len > 0
             && let Some(key) = place
         {
-            match self.exposure(place) {
+            match if is_reached { Exposure::Reached } else { self.exposure(place) } {
                 Exposure::Free => return,
                 // Those below a guard have been chosen or noted already. A catch point in between might be next.
                 Exposure::HeldBack(at) if at == key => return,
@@ -426,7 +439,7 @@ impl CancelTree {
                 Exposure::Reached => {}
             }
             // All that stands below has been chosen already, unless it was held back.
-            let is_handled = if self.node(key).has_held_back { self.deliver(key, notes) } else { self.is_busy_below(key) };
+            let is_handled = if self.node(key).has_held_back { self.deliver(key, notes) } else { self.is_busy_beside(key, idle) };
             let node = self.node(key);
             match node.kind {
                 _ if is_handled => return,
@@ -435,6 +448,7 @@ impl CancelTree {
                 Kind::Level if node.request.is_some() => self.wake(key, notes),
                 _ => {}
             }
+            (is_reached, idle) = (self.node(key).request.is_none(), Some(key));
             place = self.node(key).parent;
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::support::{Trace, jumping, manual, ms, run_dry, trace_reports};
 use crate::{assert_no_nodes, check, check_with, clean_up, polite, poll_once};
-use miniloop::{CancelReason, EventLoop, ScopeOptions, Task, catch, now, scope, shield, sleep, spawn, timeout, yield_now};
+use miniloop::{CancelReason, EventLoop, ScopeOptions, Task, catch, now, scope, shield, sleep, spawn, task_group, timeout, yield_now};
 
 #[test]
 fn cancelling_again_only_shortens_the_grace_c7() {
@@ -151,6 +151,34 @@ fn clean_up_that_panics_ends_the_task_with_its_panic() {
     task.cancel();
     let error = event_loop.run_until_complete(task).unwrap().unwrap_err();
     assert_eq!(error.to_string(), "the task panicked: no clean end");
+    assert_no_nodes(&event_loop);
+}
+
+#[test]
+fn who_carries_on_without_ever_giving_way_is_dropped_at_the_end_of_the_grace_c5_c8() {
+    let deaf = async || {
+        loop {
+            drop(catch(pending::<()>()).await);
+        }
+    };
+    let (mut event_loop, clock, _) = manual();
+    let reports = trace_reports(&event_loop.handle());
+    let handle = event_loop.handle();
+    let task = handle.spawn(deaf());
+    let limited = handle.spawn(async move { timeout(Duration::ZERO, deaf()).await });
+    let grouped = handle.spawn(task_group(async move |g| {
+        g.spawn(deaf());
+        yield_now().await;
+        g.cancel();
+    }));
+    (0..5).for_each(|_| event_loop.run_ready().unwrap());
+    task.cancel();
+    (0..5).for_each(|_| event_loop.run_ready().unwrap());
+    assert!(!task.is_finished() && !limited.is_finished() && !grouped.is_finished(), "the loop turns");
+    clock.advance(ms(5_000));
+    (0..5).for_each(|_| event_loop.run_ready().unwrap());
+    assert!(task.is_finished() && limited.is_finished() && grouped.is_finished());
+    assert_eq!(reports.take().iter().filter(|report| report.starts_with("GraceExceeded")).count(), 3);
     assert_no_nodes(&event_loop);
 }
 

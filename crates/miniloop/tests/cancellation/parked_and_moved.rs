@@ -1,7 +1,7 @@
 //! Futures that are not polled any more, and those that are polled elsewhere (C6, C13).
 
 use std::cell::RefCell;
-use std::future::{pending, poll_fn};
+use std::future::{Pending, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use crate::support::{Trace, jumping, manual, ms, run_dry};
 use crate::{assert_no_nodes, check, clean_up, polite, poll_once};
 use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use miniloop::{catch, now, shield, sleep, spawn, timeout, yield_now};
+use miniloop::{Catch, EventLoop, catch, now, shield, sleep, spawn, timeout, yield_now};
 
 type Answer = Pin<Box<dyn Future<Output = bool>>>;
 
@@ -235,4 +235,24 @@ fn a_catch_point_may_move_to_another_loop_c13() {
     run_dry(&mut second);
     assert_eq!(trace.take(), ["true"]);
     assert_no_nodes(&second);
+}
+
+#[test]
+fn what_outlived_its_loop_is_new_to_a_loop_that_has_the_number_of_that_one_c13() {
+    let poll_in = |event_loop: &mut EventLoop, futures: &mut [Catch<Pending<()>>]| {
+        let poll = async |future| poll_once(future).await;
+        event_loop
+            .run_until_complete(async {
+                for future in futures {
+                    poll(future).await
+                }
+            })
+            .unwrap();
+    };
+    // As many loops as have numbers: one of them has the number of the first.
+    let mut futures: Vec<_> = (0..4_096).map(|_| catch(pending())).collect();
+    poll_in(&mut EventLoop::new().unwrap(), &mut futures);
+    for future in &mut futures {
+        poll_in(&mut EventLoop::new().unwrap(), std::slice::from_mut(future));
+    }
 }
