@@ -10,6 +10,7 @@
 //! Completing wakes the readers in the order in which they came; waking only queues them, so no reader runs inside the call (O8).
 
 use std::cell::RefCell;
+use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -60,10 +61,12 @@ impl<R> Completion<R> {
 
     /// Lets many wait from now on.
     pub(crate) fn share(&self) {
-        let mut state = self.state.borrow_mut();
-        if let State::Pending(readers) = &mut *state {
-            *readers = Readers::Many(WaitQueue::new());
-        }
+        let before = match &mut *self.state.borrow_mut() {
+            State::Pending(readers) => mem::replace(readers, Readers::Many(WaitQueue::new())),
+            _ => return,
+        };
+        // The waker of who waited alone: to drop it may be foreign code.
+        drop(before);
     }
 
     /// Sets the value and wakes the readers. The first value stays; a later one is dropped.
@@ -97,7 +100,8 @@ impl<R> Completion<R> {
         self.home.check(what);
         context::waits_for(in_words(what));
         self.register_sole(cx.waker());
-        Poll::Pending
+        // The value may have come while the waker was cloned.
+        self.take().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Wakes `waker` on completion, in the place of the sole reader.
@@ -130,7 +134,7 @@ impl<R> Completion<R> {
     /// The value, if it is there and neither taken nor shared.
     pub(crate) fn take(&self) -> Option<R> {
         let mut state = self.state.borrow_mut();
-        match std::mem::replace(&mut *state, State::Taken) {
+        match mem::replace(&mut *state, State::Taken) {
             State::Ready(value) => Some(value),
             other => {
                 *state = other;
@@ -147,7 +151,8 @@ impl<R> Completion<R> {
         self.home.check(what);
         context::waits_for(in_words(what));
         self.register_shared(key, cx.waker());
-        Poll::Pending
+        // As above.
+        self.shared_value().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// The value, if it is there, for one of many readers.

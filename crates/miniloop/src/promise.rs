@@ -141,6 +141,9 @@ impl<T, E> Future for CancelWait<'_, T, E> {
         context::waits_for("the end of a promise");
         // Cloned before the borrow, and what it displaces is dropped after: both may be foreign code.
         let mut waker = cx.waker().clone();
+        if wait.state.is_cancelled.get() {
+            return Poll::Ready(());
+        }
         wait.state.on_cancel.borrow_mut().register(&mut wait.key, &mut waker);
         Poll::Pending
     }

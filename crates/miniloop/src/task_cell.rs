@@ -39,7 +39,8 @@ impl<T> Future for Finished<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(cell) = self.0.as_ref().filter(|cell| cell.completion().is_pending()) else { return Poll::Ready(()) };
         cell.completion().register_sole(cx.waker());
-        Poll::Pending
+        // It may have ended while the waker was cloned.
+        if cell.completion().is_pending() { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 

@@ -2,8 +2,11 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::future::pending;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 
 use futures_util::{FutureExt, poll};
 use miniloop::{Abandoned, LoopHandle, Promise, Resolver, Shared, promise, sleep, spawn, yield_now};
@@ -344,4 +347,27 @@ fn promises_tasks_and_sleeps_are_fused_for_select() {
         })
         .unwrap();
     assert_eq!(first, ["promise: 7", "limit"]);
+}
+
+#[test]
+fn the_waker_of_who_waited_alone_may_set_the_promise_when_it_goes() {
+    thread_local!(static ON_DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) });
+    /// Runs what the test wants when the last waker goes, as those of an executor that frees its tasks may.
+    struct Sets;
+    impl Wake for Sets {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Sets {
+        fn drop(&mut self) {
+            ON_DROP.take().into_iter().for_each(|call| call());
+        }
+    }
+    let (mut event_loop, ..) = manual();
+    let (resolver, mut promise) = numbers();
+    ON_DROP.set(Some(Box::new(move || resolver.set_result(7))));
+    event_loop
+        .run_until_complete(async { assert!(promise.poll_unpin(&mut Context::from_waker(&Waker::from(Arc::new(Sets)))).is_pending()) })
+        .unwrap();
+    let shared = promise.shared();
+    assert_eq!(*event_loop.run_until_complete(shared).unwrap(), Ok(7));
 }
