@@ -82,7 +82,7 @@ impl<'scope, 'env, E: Debug + 'env> Group<'scope, 'env, E> {
     }
 
     /// Spawns a member whose failures belong to its child: awaiting that gives all that the future returned, and a panic as a
-    /// [`TaskError`]. A failure that nobody has read when the child is dropped goes to the group after all.
+    /// [`TaskError`](crate::TaskError). A failure that nobody has read when the child is dropped goes to the group after all.
     ///
     /// ```
     /// # miniloop::run(async {
