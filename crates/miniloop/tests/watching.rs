@@ -396,3 +396,19 @@ fn a_trace_that_is_dropped_is_written_and_one_loop_has_one_at_a_time() {
     assert!(slices(&file.events()).len() > 3);
     drop(handle.trace(File::default()).unwrap());
 }
+
+#[test]
+fn a_trace_that_is_refused_leaves_the_file_as_it_was() {
+    let path = std::env::temp_dir().join(format!("miniloop-refused-trace-{}", std::process::id()));
+    std::fs::write(&path, "an earlier trace").unwrap();
+    let (mut event_loop, ..) = jumping();
+    let handle = event_loop.handle();
+    event_loop
+        .run_until_complete(async {
+            let _trace = handle.trace(File::default()).unwrap();
+            assert_eq!(diag::trace(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        })
+        .unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "an earlier trace");
+    std::fs::remove_file(path).unwrap();
+}

@@ -48,13 +48,16 @@ use crate::thread::start::start;
 /// ```
 ///
 /// # Errors
-/// The file cannot be made; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded.
+/// The file cannot be made; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded: then the file is
+/// left as it is.
 ///
 /// # Panics
 /// Outside a loop.
 #[track_caller]
 pub fn trace(path: impl AsRef<Path>) -> io::Result<TraceGuard> {
     let handle = LoopHandle::current();
+    // First: what the file holds is not lost for a trace that is refused.
+    handle.check_untraced()?;
     handle.trace(File::create(path)?)
 }
 
@@ -68,18 +71,21 @@ impl LoopHandle {
     /// # Errors
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded.
     pub fn trace(&self, writer: impl Write + Send + 'static) -> io::Result<TraceGuard> {
+        self.check_untraced()?;
         let core = &self.core;
-        if core.probes.has(TIMELINE) {
-            return Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "a trace of this event loop is being recorded: finish that one first",
-            ));
-        }
         // The job that runs now is not recorded as one, its wakes are, as those of the turn.
         let timeline = Timeline::new(TRACE_EVENTS_MAX, core.clock.now(), context::current_task().is_some());
         *core.probes.timeline.borrow_mut() = Some(timeline);
         core.probes.set(TIMELINE, true);
         Ok(TraceGuard { core: core.clone(), writer: Some(Box::new(writer)) })
+    }
+
+    fn check_untraced(&self) -> io::Result<()> {
+        if self.core.probes.has(TIMELINE) {
+            let text = "a trace of this event loop is being recorded: finish that one first";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+        Ok(())
     }
 }
 
