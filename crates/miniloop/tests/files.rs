@@ -166,6 +166,23 @@ fn what_a_file_has_accepted_is_written_although_it_is_dropped_and_the_loop_close
 }
 
 #[test]
+fn a_read_at_a_place_gets_memory_for_what_is_there_and_not_for_what_was_asked() {
+    let (folder, _removes) = folder("huge");
+    run(async {
+        let bytes = Vec::from_iter((0..1_500_000_u32).map(|index| index as u8));
+        miniloop::fs::write(folder.join("file"), bytes.clone()).await.unwrap();
+        let file = File::open(folder.join("file")).await.unwrap();
+        // A terabyte that somebody has written into a header would end the program.
+        for len in [bytes.len(), 1 << 40, usize::MAX] {
+            assert!(file.read_at(len, 0).await.unwrap() == bytes);
+            assert_eq!(file.read_at(len, 1_499_999).await.unwrap(), bytes[1_499_999..]);
+        }
+        assert!(file.read_at(700_000, 1).await.unwrap() == bytes[1..700_001]);
+        assert_eq!(file.read_at(usize::MAX, u64::MAX).await.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
 fn one_job_moves_256_kib_at_most() {
     let (folder, _removes) = folder("piece");
     run(async {

@@ -172,17 +172,22 @@ impl File {
     pub async fn read_at(&self, len: usize, offset: u64) -> io::Result<Vec<u8>> {
         let file = self.file.clone();
         off_the_loop(move || {
-            let mut bytes = vec![0; len];
-            let mut read_len = 0;
-            while read_len < len {
-                match file.read_at(&mut bytes[read_len..], offset + read_len as u64) {
+            let mut bytes = Vec::new();
+            while bytes.len() < len {
+                // More than usual only for a file that has given as much already: what is not there gets no memory.
+                let read_len = bytes.len();
+                let asked_len = (len - read_len).min(read_len.max(FILE_BUFFER_LEN));
+                bytes.try_reserve_exact(asked_len)?;
+                bytes.resize(read_len + asked_len, 0);
+                let result = file.read_at(&mut bytes[read_len..], offset.saturating_add(read_len as u64));
+                bytes.truncate(read_len + result.as_ref().map_or(0, |more_len| *more_len));
+                match result {
                     Ok(0) => break,
-                    Ok(more) => read_len += more,
+                    Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                 }
             }
-            bytes.truncate(read_len);
             Ok(bytes)
         })
         .await
