@@ -6,9 +6,13 @@ use std::time::Duration;
 /// share small and keeps I/O and timers at most 64 jobs and one round away. 1 is asyncio's behaviour.
 pub(crate) const JOBS_PER_POLL: usize = 64;
 
-/// So many successful I/O or channel operations does a task get in one poll; the next one makes it yield. So no flooding peer can keep a
-/// task, and with it the loop, busy for ever.
+/// So many I/O or channel operations does a task get in one poll, whether they succeed or fail; the next one makes it yield. So no flooding
+/// peer can keep a task, and with it the loop, busy for ever, nor can who tries again and again what fails.
 pub(crate) const OPS_PER_POLL: u32 = 64;
+
+/// After so many system calls for I/O the next round begins with a poll, however few jobs have made them: one of 64 KiB takes as long as a
+/// hundred jobs, and timers wait meanwhile.
+pub(crate) const CALLS_PER_POLL: u32 = 64;
 
 /// How many members of a task group are polled in one poll of the group; the rest has to wait for the next round, behind what is ready
 /// meanwhile.
@@ -106,6 +110,12 @@ pub(crate) const DUMP_LINES_MAX: usize = 1_000;
 
 /// How deep a printed dump indents. Tasks deeper down stand below each other: a chain of tasks would be a triangle.
 pub(crate) const DUMP_INDENT_MAX: usize = 32;
+
+/// How many of the tasks that a task waits for a dump prints.
+pub(crate) const DUMP_AWAITS_MAX: usize = 8;
+
+/// How many characters of a name are printed, in dumps and reports.
+pub(crate) const NAME_PRINTED_CHARS_MAX: usize = 200;
 
 /// How long a callback or a poll may take in debug mode before it is reported; asyncio's limit.
 pub(crate) const SLOW_CALLBACK_IN_DEBUG: Duration = Duration::from_millis(100);

@@ -7,9 +7,9 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-use crate::config::DUMP_INDENT_MAX;
-use crate::config::DUMP_LINES_MAX;
+use crate::config::{DUMP_AWAITS_MAX, DUMP_INDENT_MAX, DUMP_LINES_MAX};
 use crate::instant::Instant;
+use crate::one_line::OneLine;
 
 /// A loop at one moment, see [`diag`](crate::diag). It prints as a few lines of text; the fields are for programs.
 #[derive(Clone, Debug)]
@@ -154,14 +154,14 @@ impl TaskDump {
     fn write(&self, f: &mut fmt::Formatter<'_>, now: Instant) -> fmt::Result {
         match self.kind {
             TaskKind::Main => write!(f, "the future given to `run_until_complete` at {}", self.place)?,
-            TaskKind::Task => write!(f, "task `{}`, spawned at {}", self.name, self.place)?,
-            TaskKind::Member => write!(f, "member `{}`, spawned at {}", self.name, self.place)?,
+            TaskKind::Task => write!(f, "task `{}`, spawned at {}", OneLine(&self.name), self.place)?,
+            TaskKind::Member => write!(f, "member `{}`, spawned at {}", OneLine(&self.name), self.place)?,
             TaskKind::Body => write!(f, "body of a task group at {}", self.place)?,
         }
         match self.state {
             TaskState::Running => write!(f, ": running")?,
             TaskState::Ready => write!(f, ": ready")?,
-            TaskState::Waiting if !self.awaits.is_empty() => write!(f, ": waits for task `{}`", self.awaits.join("`, `"))?,
+            TaskState::Waiting if !self.awaits.is_empty() => self.write_awaits(f)?,
             TaskState::Waiting if self.waits_for.is_empty() => write!(f, ": waits")?,
             TaskState::Waiting => write!(f, ": waits for {}", self.waits_for)?,
         }
@@ -173,6 +173,18 @@ impl TaskDump {
             0 => write!(f, ", never polled"),
             1 => write!(f, ", polled once"),
             polls => write!(f, ", polled {polls} times"),
+        }
+    }
+
+    fn write_awaits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut start = ": waits for task ";
+        for name in self.awaits.iter().take(DUMP_AWAITS_MAX) {
+            write!(f, "{start}`{}`", OneLine(name))?;
+            start = ", ";
+        }
+        match self.awaits.len().saturating_sub(DUMP_AWAITS_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
         }
     }
 }
@@ -235,5 +247,17 @@ mod tests {
         assert!(text.ends_with("\n  and 7 more\n1 callback"), "{text}");
         let width_max = text.lines().map(|line| line.len() - line.trim_start().len()).max();
         assert_eq!(width_max, Some(2 + 2 * DUMP_INDENT_MAX));
+    }
+
+    #[test]
+    fn a_task_is_one_short_line_whatever_it_is_called_and_however_many_it_waits_for() {
+        let name = "a\nevent loop 7: ".repeat(100_000);
+        for line in [TaskDump { awaits: vec![name.clone(); DUMP_AWAITS_MAX + 3], ..task(0) }, TaskDump { name, ..task(0) }] {
+            let text = dump(vec![line]).to_string();
+            assert_eq!(text.lines().count(), 4, "{text}");
+            assert!(text.len() < 5_000, "{} bytes", text.len());
+        }
+        let awaits = vec!["y".to_owned(); DUMP_AWAITS_MAX + 3];
+        assert!(dump(vec![TaskDump { awaits, ..task(0) }]).to_string().contains("`y`, `y` and 3 more"));
     }
 }

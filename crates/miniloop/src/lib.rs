@@ -35,6 +35,7 @@ mod clock;
 mod slots;
 mod outcome;
 mod panic_payload;
+mod one_line;
 mod report;
 mod dump;
 mod error;

@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
+use crate::one_line::OneLine;
 use crate::outcome::Failure;
 use crate::panic_payload::PanicPayload;
 
@@ -63,7 +64,7 @@ pub enum ReportKind {
 
 impl Report {
     pub(crate) fn new(kind: ReportKind, subject: String, place: &'static Location<'static>, message: String) -> Report {
-        Report { kind, subject, place, parents: Vec::new(), message, payload: None }
+        Report { kind, subject: OneLine(&subject).to_string(), place, parents: Vec::new(), message, payload: None }
     }
 
     pub(crate) fn of_failure(failure: Failure, subject: String, place: &'static Location<'static>) -> Report {
@@ -79,7 +80,7 @@ impl Report {
     }
 
     pub(crate) fn with_parents(self, parents: Vec<String>) -> Report {
-        Report { parents, ..self }
+        Report { parents: parents.iter().map(|parent| OneLine(parent).to_string()).collect(), ..self }
     }
 
     /// Logs it, for want of anybody who wants to hear it.
@@ -97,7 +98,8 @@ impl Report {
         self.kind
     }
 
-    /// Who failed: ``task `archive` ``, `callback`, `reader of descriptor 7`.
+    /// Who failed: ``task `archive` ``, `callback`, `reader of descriptor 7`. It stays within one line, whatever the name, and a long one is
+    /// cut off.
     pub fn subject(&self) -> &str {
         &self.subject
     }

@@ -283,6 +283,25 @@ fn every_bound_that_bites_is_counted() {
     assert!(stats.turns_full > 0, "{stats:?}");
 }
 
+#[test]
+fn no_name_forges_a_line_of_a_report_or_a_dump() {
+    let (mut event_loop, ..) = manual();
+    let handle = event_loop.handle();
+    let name = "a\nevent loop 7: all is well\u{1b}[2J".to_owned() + &"x".repeat(1_000_000);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let reports = seen.clone();
+    handle.on_error(move |report| reports.borrow_mut().push(report.to_string()));
+    let waiting = handle.spawn(pending::<()>()).named(name.clone());
+    handle.spawn(async { spawn(async { Err::<(), _>("broken") }).detach() }).named(name.clone()).detach();
+    run_dry(&mut event_loop);
+    assert_eq!(waiting.name(), name, "it is its name all the same");
+    let dump = handle.dump();
+    assert!(dump.task(&name).is_some());
+    for text in seen.take().into_iter().chain([dump.to_string()]) {
+        assert!(text.len() < 2_000 && !text.contains('\u{1b}') && !text.contains("\nevent"), "{text:.2000}");
+    }
+}
+
 /// A loop in which a job takes as long as it likes, and what is reported of it.
 fn check_slow(work: impl FnOnce(LoopHandle, VirtualClock), expected: &[&str]) {
     let clock = VirtualClock::manual();
