@@ -83,7 +83,8 @@ impl Builder {
         self
     }
 
-    /// After so many jobs the next round begins with a poll; 64 by default. A round is never cut short. 0 and 1 poll before every round.
+    /// After so many jobs the next round begins with a poll; 64 by default. A round is never cut short. 0 and 1 poll before every round. So
+    /// does the round after 64 operations on I/O, which take longer than most jobs.
     pub fn jobs_per_poll(mut self, jobs: usize) -> Builder {
         self.jobs_per_poll = jobs;
         self

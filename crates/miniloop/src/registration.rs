@@ -85,11 +85,10 @@ impl Registration {
         if self.is_ready(direction)? {
             match self.try_io(direction, call) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.id.is_some() => {}
-                Ok(value) => {
-                    context::spend_operation();
-                    return Poll::Ready(Ok(value));
+                result => {
+                    context::spend_system_call();
+                    return Poll::Ready(result);
                 }
-                Err(error) => return Poll::Ready(Err(error)),
             }
         }
         context::waits_for(match direction {

@@ -145,14 +145,17 @@ impl<'a, R, F: FnMut() -> io::Result<Option<R>>> SockFuture<'a, F> {
             ready!(context::poll_budget(cx));
             match call() {
                 Ok(value) => {
-                    context::spend_operation();
+                    context::spend_system_call();
                     if let Some(value) = value {
                         return Poll::Ready(Ok(value));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.wait(cx),
-                Err(error) => return Poll::Ready(Err(error)),
+                Err(error) => {
+                    context::spend_system_call();
+                    return Poll::Ready(Err(error));
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -367,6 +368,30 @@ fn a_start_that_fails_names_the_program_and_has_the_systems_error_c187() {
         let error = Command::new("true").current_dir("/no/such/folder").spawn().unwrap_err();
         assert_eq!(error.to_string(), "cannot start `true` in /no/such/folder: No such file or directory (os error 2)");
         assert_eq!(Command::new("/etc/passwd").spawn().unwrap_err().kind(), ErrorKind::PermissionDenied);
+    });
+}
+
+#[test]
+fn who_starts_again_and_again_what_is_not_there_does_not_hold_the_loop() {
+    on_a_loop(async || {
+        for is_output in [false, true] {
+            let attempts = Rc::new(Cell::new(0));
+            let counted = attempts.clone();
+            let retries = spawn(async move {
+                let mut command = Command::new("/no/such/program");
+                for _ in 0..100 {
+                    if is_output {
+                        drop(command.output().await)
+                    } else {
+                        drop(command.status().await)
+                    }
+                    counted.set(counted.get() + 1);
+                }
+            });
+            yield_now().await;
+            assert!(attempts.get() <= 1, "a start takes as long as all that a task may do in one poll");
+            drop(retries);
+        }
     });
 }
 

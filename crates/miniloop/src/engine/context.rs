@@ -4,9 +4,11 @@
 //! of the thread. What a cell points to is owned, by the cell or by the entry that set it; that is all there is to the safety of this file.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{self, Poll};
 
+use crate::config::CALLS_PER_POLL;
 use crate::engine::core::Core;
 use crate::engine::probes;
 use crate::engine::word::{LoopId, Word};
@@ -192,8 +194,8 @@ pub(crate) fn set_current_task(task: Option<Word>) {
     CONTEXT.with(|context| context.task.set(task));
 }
 
-/// Asked before an I/O or channel operation: pending, with the task woken, once this poll has had its share of successful ones (O10). Who
-/// is no task, a callback or a host between two turns, has no next poll to wait for.
+/// Asked before an I/O or channel operation: pending, with the task woken, once this poll has had its share of them (O10). Who is no task, a
+/// callback or a host between two turns, has no next poll to wait for.
 pub(crate) fn poll_budget(cx: &mut task::Context<'_>) -> Poll<()> {
     match with_current(|core| core.ops_left.get()) {
         Some(0) if current_task().is_some() => {
@@ -205,11 +207,32 @@ pub(crate) fn poll_budget(cx: &mut task::Context<'_>) -> Poll<()> {
     }
 }
 
-/// Told after each successful operation.
+/// Told after each operation that did not have to wait. One that failed is one, too: who tries again and again must not hold the loop.
 pub(crate) fn spend_operation() {
     if !is_broken(Mutant::NoOperationBudget) {
         with_current(|core| core.ops_left.set(core.ops_left.get().saturating_sub(1)));
     }
+}
+
+/// The same for one that was a system call: so many of them make a poll due.
+pub(crate) fn spend_system_call() {
+    spend_operation();
+    with_current(|core| core.calls_since_poll.set(core.calls_since_poll.get().saturating_add(1)));
+}
+
+/// Told after a call that takes as long as all the operations of a poll.
+pub(crate) fn spend_all_operations() {
+    with_current(|core| {
+        core.ops_left.set(0);
+        core.calls_since_poll.set(CALLS_PER_POLL);
+    });
+}
+
+/// Counts what has failed, perhaps without having waited for anything, and gives way if the task has had its share. What succeeds keeps the
+/// order in which it was begun.
+pub(crate) async fn after_failure() {
+    spend_system_call();
+    poll_fn(poll_budget).await;
 }
 
 /// Told by a leaf future that is about to return `Pending`: what its task waits for, in a few words ("a permit of a semaphore"), for those

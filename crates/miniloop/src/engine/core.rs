@@ -82,8 +82,10 @@ pub(crate) struct Core {
     pub(crate) time_at_poll: Cell<Instant>,
     /// No live timer is earlier; the earliest may be later when it was cancelled since.
     earliest_deadline: Cell<Instant>,
-    /// Successful I/O operations that the running job may still make before it has to yield.
+    /// I/O operations that the running job may still make before it has to yield.
     pub(crate) ops_left: Cell<u32>,
+    /// How many system calls its jobs have made since the last poll, for I/O that did not have to wait.
+    pub(crate) calls_since_poll: Cell<u32>,
     /// Jobs given to other threads whose answers have not run yet: a virtual clock waits for them.
     pub(crate) jobs_in_flight: Cell<usize>,
     pub(crate) tasks_spawned: Cell<u64>,
@@ -141,6 +143,7 @@ impl Core {
             time_at_poll: Cell::new(Instant::from_nanos(0)),
             earliest_deadline: Cell::new(Instant::FAR_FUTURE),
             ops_left: Cell::new(OPS_PER_POLL),
+            calls_since_poll: Cell::new(0),
             jobs_in_flight: Cell::new(0),
             tasks_spawned: Cell::new(0),
             tasks_alive: Cell::new(0),

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::clock::VirtualClock;
-use crate::config::MESSAGES_PER_ROUND;
+use crate::config::{CALLS_PER_POLL, MESSAGES_PER_ROUND};
 use crate::engine::cancel;
 use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, Phase};
@@ -63,7 +63,8 @@ pub(crate) fn run(core: &Rc<Core>, main: Main<'_>, is_done: impl Fn() -> bool) -
         if is_full && !is_empty {
             count(&core.probes.counters.full_turns);
         }
-        if is_empty || is_full || core.is_poll_due.get() || has_moved(core) {
+        let is_sated = core.calls_since_poll.get() >= CALLS_PER_POLL;
+        if is_empty || is_full || is_sated || core.is_poll_due.get() || has_moved(core) {
             poll(core, Wait::Forever)?;
         } else if !is_broken(Mutant::InboxOnlyAtPoll) {
             collect_inbox(core);
@@ -133,6 +134,7 @@ fn poll(core: &Rc<Core>, wait: Wait) -> Result<(), LoopError> {
     let counters = &core.probes.counters;
     count(&counters.polls);
     counters.jobs_before_poll.set(counters.jobs_before_poll.get() + core.jobs_since_poll.replace(0) as u64);
+    core.calls_since_poll.set(0);
     core.is_poll_due.set(false);
     let is_busy = wait == Wait::No || core.is_stopping.get() || !core.ready.borrow().is_empty();
     match core.clock.as_virtual() {

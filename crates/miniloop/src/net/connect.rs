@@ -20,6 +20,7 @@ use std::task::Poll;
 use super::resolve::{Destination, Place, resolve};
 use super::tcp_stream::TcpStream;
 use crate::config::{CONNECT_ATTEMPT_DELAY, CONNECT_ATTEMPTS};
+use crate::engine::context;
 use crate::time::sleep;
 
 impl TcpStream {
@@ -56,14 +57,21 @@ impl TcpStream {
     #[doc(alias = "create_connection")]
     #[doc(alias = "happy eyeballs")]
     pub async fn connect<D: Destination>(destination: D) -> io::Result<TcpStream> {
-        let place = destination.into_place();
-        let addresses = match &place {
+        let result = TcpStream::connect_any(&destination.into_place()).await;
+        if result.is_err() {
+            context::after_failure().await;
+        }
+        result
+    }
+
+    async fn connect_any(place: &Place) -> io::Result<TcpStream> {
+        let addresses = match place {
             Place::One(address) => return TcpStream::connect_to(*address).await,
             Place::Several(addresses) => addresses.clone(),
             Place::Name { host, port } => resolve(host, *port).await?,
             Place::Nowhere(what) => return Err(io::Error::new(io::ErrorKind::InvalidInput, what.clone())),
         };
-        race(addresses, TcpStream::connect_to).await.map_err(|failures| joined(&place, &failures))
+        race(addresses, TcpStream::connect_to).await.map_err(|failures| joined(place, &failures))
     }
 }
 

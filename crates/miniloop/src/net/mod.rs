@@ -16,7 +16,7 @@
 //!
 //! An operation can be dropped at any time: no bytes, no datagram and no connection are lost, because they are taken from the kernel only
 //! in the poll that returns them. Each object can be used by many: `&self` methods of one direction wait in line. In one poll a task gets
-//! 64 successful operations, then it gives way.
+//! 64 operations that need not wait, then it gives way.
 //!
 //! A socket belongs to the loop under which it was made, and panics under another.
 

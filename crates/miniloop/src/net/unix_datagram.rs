@@ -284,7 +284,7 @@ impl<'a> SendTo<'a> {
             match self.os.send_to(self.message, address) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => {
-                    context::spend_operation();
+                    context::spend_system_call();
                     return Poll::Ready(result);
                 }
             }

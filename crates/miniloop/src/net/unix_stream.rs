@@ -19,6 +19,7 @@ use crate::byte_stream::{ByteStream, WriteCalls};
 use crate::byte_stream_methods::{delegate_write, descriptor_traits, read_methods, write_methods};
 use crate::config::UNIX_CONNECT_RETRY;
 use crate::driver::Kind;
+use crate::engine::context;
 use crate::os;
 use crate::time::sleep;
 
@@ -93,7 +94,7 @@ impl UnixStream {
     #[doc(alias = "open_unix_connection")]
     #[doc(alias = "create_unix_connection")]
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::connect_to(unix_address::of_path(path.as_ref())?).await
+        Self::connect_to(unix_address::of_path(path.as_ref())).await
     }
 
     /// [`connect`](Self::connect) to any name, an abstract one for instance.
@@ -107,10 +108,21 @@ impl UnixStream {
     /// # Panics
     /// Outside a loop.
     pub async fn connect_addr(address: &SocketAddr) -> io::Result<Self> {
-        Self::connect_to(unix_address::to_kernel(address)?).await
+        Self::connect_to(unix_address::to_kernel(address)).await
     }
 
-    async fn connect_to(address: SocketAddrUnix) -> io::Result<Self> {
+    async fn connect_to(address: io::Result<SocketAddrUnix>) -> io::Result<Self> {
+        let result = match address {
+            Ok(address) => Self::connect_patiently(address).await,
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            context::after_failure().await;
+        }
+        result
+    }
+
+    async fn connect_patiently(address: SocketAddrUnix) -> io::Result<Self> {
         let socket = system_calls::socket(AddressFamily::UNIX, SocketType::STREAM)?;
         // On this machine there is no "in progress": it is connected, refused, or has to come again.
         loop {

@@ -170,7 +170,7 @@ impl Command {
     /// # Cancellation
     /// Dropping the future kills it, unless [`kill_on_drop`](Self::kill_on_drop) says otherwise.
     pub async fn status(&mut self) -> io::Result<ExitStatus> {
-        let child = self.spawn()?;
+        let child = self.start_or_give_way([Stdio::inherit; 3]).await?;
         child.wait().await
     }
 
@@ -183,7 +183,7 @@ impl Command {
     /// Dropping the future kills it, unless [`kill_on_drop`](Self::kill_on_drop) says otherwise.
     #[doc(alias = "check_output")]
     pub async fn output(&mut self) -> io::Result<Output> {
-        self.start([Stdio::null, Stdio::piped, Stdio::piped])?.communicate([]).await
+        self.start_or_give_way([Stdio::null, Stdio::piped, Stdio::piped]).await?.communicate([]).await
     }
 
     /// The same with a standard input. See [`Child::communicate`].
@@ -203,7 +203,17 @@ impl Command {
     /// # Cancellation
     /// As [`output`](Self::output).
     pub async fn output_with_input(&mut self, input: impl AsRef<[u8]>) -> io::Result<Output> {
-        self.start([Stdio::piped, Stdio::piped, Stdio::piped])?.communicate(input).await
+        self.start_or_give_way([Stdio::piped, Stdio::piped, Stdio::piped]).await?.communicate(input).await
+    }
+
+    /// A start that fails does so without having waited, and takes as long as all that a task may do in one poll.
+    async fn start_or_give_way(&mut self, defaults: [fn() -> Stdio; 3]) -> io::Result<Child> {
+        let started = self.start(defaults);
+        if started.is_err() {
+            context::spend_all_operations();
+            context::after_failure().await;
+        }
+        started
     }
 
     #[track_caller]

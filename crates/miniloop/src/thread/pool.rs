@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
 
@@ -184,6 +184,7 @@ impl<R> Future for Blocking<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this blocking job was polled after it had given its result");
+        ready!(context::poll_budget(cx));
         let polled = poll_counted(cx, |core| core.id == self.home, |cx| self.answer.poll(cx));
         let Poll::Ready(answer) = polled else {
             context::waits_for("a blocking job");
@@ -194,7 +195,11 @@ impl<R> Future for Blocking<R> {
         Poll::Ready(match (answer, self.refusal.take()) {
             (Some(Ok(value)), _) => Ok(value),
             (Some(Err(payload)), _) => Err(BlockingError::panicked(payload, self.place)),
-            (None, Some(error)) => Err(BlockingError::no_thread(error, self.place)),
+            (None, Some(error)) => {
+                // Nobody has waited for it: who tries again must give way.
+                context::spend_system_call();
+                Err(BlockingError::no_thread(error, self.place))
+            }
             (None, None) => Err(BlockingError::closed(self.place)),
         })
     }

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::{AsyncReadExt, AsyncWriteExt, FutureExt, StreamExt, future};
-use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{spawn, yield_now};
+use miniloop::net::{TcpListener, TcpStream, UnixStream};
+use miniloop::{sock_sendall, spawn, yield_now};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::{event_loop, on_a_loop};
@@ -102,6 +102,55 @@ fn more_slices_than_the_kernel_takes_are_written_in_part() {
         let mut bytes = Vec::new();
         server.read_to_end(&mut bytes).await.unwrap();
         assert_eq!(bytes.len(), 2_049);
+    });
+}
+
+/// Makes attempts that fail at once, and asserts that somebody else runs in between.
+async fn check_gives_way<R>(mut attempt: impl AsyncFnMut() -> std::io::Result<R> + 'static) {
+    let attempts = Rc::new(Cell::new(0));
+    let counted = attempts.clone();
+    let retries = spawn(async move {
+        for _ in 0..1_000 {
+            attempt().await.err().expect("it fails");
+            counted.set(counted.get() + 1);
+        }
+    });
+    yield_now().await;
+    assert!((1..=64).contains(&attempts.get()), "{} attempts at once", attempts.get());
+    drop(retries);
+}
+
+#[test]
+fn who_tries_again_and_again_what_fails_does_not_hold_the_loop_o10() {
+    on_a_loop(async |_| {
+        check_gives_way(async || TcpStream::connect("nowhere").await).await;
+        check_gives_way(async || UnixStream::connect("/no/such/socket").await).await;
+        check_gives_way(async || UnixStream::connect("x".repeat(1_000)).await).await;
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        check_gives_way(async move || ours.write(b"x").await).await;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        drop(theirs);
+        check_gives_way(async move || sock_sendall(&ours, b"x").await).await;
+    });
+}
+
+#[test]
+fn after_64_system_calls_the_next_round_begins_with_a_poll_o10() {
+    on_a_loop(async |handle| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        theirs.write(&[0; 640]).await.unwrap();
+        let before = handle.stats();
+        let reader = spawn(async move {
+            for _ in 0..640 {
+                ours.read(&mut [0]).await.unwrap();
+            }
+        });
+        reader.await.unwrap();
+        let after = handle.stats();
+        assert!(after.jobs - before.jobs < 64, "few jobs, so that these are not the reason");
+        assert!(after.turns - before.turns >= 9, "{} turns", after.turns - before.turns);
     });
 }
 

@@ -51,6 +51,8 @@ struct Model {
     stop: bool,
     /// The next round begins with a poll, whatever the count.
     poll_next: bool,
+    /// O10: operations on I/O since the last poll.
+    calls_since_poll: u16,
     main_panicked: bool,
     shutting_down: bool,
     closing: bool,
@@ -88,6 +90,7 @@ impl Model {
 
     fn poll(&mut self, may_wait: bool) -> Result<(), &'static str> {
         self.poll_next = false;
+        self.calls_since_poll = 0;
         self.forget_stale_wakes();
         let readable = self.pipe_readable && self.reader.is_some();
         let earliest = self.timers.keys().next().map(|&(deadline, _)| deadline);
@@ -166,7 +169,9 @@ impl Model {
                 break error.to_owned();
             }
             let mut jobs_run = self.round();
-            while value(self).is_none() && !self.stop && !self.ready.is_empty() && jobs_run < self.jobs_per_poll && !self.poll_next {
+            let may_go_on =
+                |model: &Self, jobs_run| jobs_run < model.jobs_per_poll && model.calls_since_poll < CALLS_PER_POLL && !model.poll_next;
+            while value(self).is_none() && !self.stop && !self.ready.is_empty() && may_go_on(self, jobs_run) {
                 self.join_inbox();
                 jobs_run += self.round();
             }
@@ -264,3 +269,6 @@ impl Model {
         self.trace.extend(reports);
     }
 }
+
+/// O10: after so many operations on I/O the next round begins with a poll.
+const CALLS_PER_POLL: u16 = 64;

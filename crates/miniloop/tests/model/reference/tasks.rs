@@ -186,6 +186,7 @@ impl Model {
                 let done = (*left).min(*operations_left);
                 *left -= done;
                 *operations_left -= done;
+                self.calls_since_poll = self.calls_since_poll.saturating_add(done);
                 if *left == 0 {
                     return Some("received".to_owned());
                 }
