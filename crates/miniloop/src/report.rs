@@ -98,7 +98,7 @@ impl Report {
         self.kind
     }
 
-    /// Who failed: ``task `archive` ``, `callback`, `reader of descriptor 7`. It stays within one line, whatever the name, and a long one is
+    /// Who failed: ``task `archive` ``, `callback`, `reader of descriptor 7`. Within one line, whatever the name, and a long one is
     /// cut off.
     pub fn subject(&self) -> &str {
         &self.subject

@@ -194,8 +194,8 @@ pub(crate) fn set_current_task(task: Option<Word>) {
     CONTEXT.with(|context| context.task.set(task));
 }
 
-/// Asked before an I/O or channel operation: pending, with the task woken, once this poll has had its share of them (O10). Who is no task, a
-/// callback or a host between two turns, has no next poll to wait for.
+/// Asked before an I/O or channel operation: pending, with the task woken, once this poll has had its share of them (O10). Who is no task,
+/// a callback or a host between two turns, has no next poll to wait for.
 pub(crate) fn poll_budget(cx: &mut task::Context<'_>) -> Poll<()> {
     match with_current(|core| core.ops_left.get()) {
         Some(0) if current_task().is_some() => {
