@@ -68,17 +68,19 @@ impl Level {
             });
         }
         self.place.set(core.cancels.borrow_mut().push(key) as u32);
-        Inside { core, level: self, waker, outside: None }
+        Inside { core, level: self, waker }
     }
 
     /// The same for the level of a job: the bottom of the path while the job runs.
-    pub(crate) fn enter_job<'a>(&'a self, core: &'a Core, waker: &'a Waker) -> Inside<'a> {
-        let key = key_of(self.node.get());
-        if key.is_some() {
-            core.cancels.borrow_mut().set_inside(key, true);
+    #[inline]
+    pub(crate) fn enter_job<'a>(&'a self, core: &'a Core, waker: &'a Waker) -> InsideJob<'a> {
+        let node = self.node.get();
+        if node != Word::STALE {
+            core.cancels.borrow_mut().set_inside(key_of(node), true);
         }
         self.place.set(BOTTOM);
-        Inside { core, level: self, waker, outside: core.job_level.replace(Some(key)) }
+        core.job_level.set(Some(node));
+        InsideJob { core, level: self, waker }
     }
 
     /// Asks those below to stop, and to clean up until `deadline`, when their grace ends. The caller sees to it that the owner is polled.
@@ -98,8 +100,29 @@ impl Level {
         });
     }
 
+    /// Its poll is over, and this is its node now.
+    #[inline]
+    fn leave(&self, core: &Core, node: Word, waker: &Waker) {
+        self.place.set(NOWHERE);
+        self.node.set(node);
+        if node != Word::STALE {
+            keep_waker(core, node.key(), waker);
+        }
+    }
+
+    /// It is not being polled and has no node: nothing can stand at it or below.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.place.get() == NOWHERE && self.node.get() == Word::STALE
+    }
+
     /// Whether a request stands at this level.
+    #[inline]
     pub(crate) fn is_requested(&self, core: &Core) -> bool {
+        !self.is_idle() && self.is_asked(core)
+    }
+
+    fn is_asked(&self, core: &Core) -> bool {
         self.key(core).is_some_and(|key| core.cancels.borrow_mut().request_of(key).is_some())
     }
 
@@ -141,6 +164,7 @@ impl Level {
     }
 
     /// Whether somebody below might have to be [skipped](Level::skip_unreachable).
+    #[inline]
     pub(crate) fn has_unpolled(&self, core: &Core) -> bool {
         self.node.get() != Word::STALE && core.cancels.borrow().has_unpolled()
     }
@@ -153,8 +177,9 @@ impl Level {
     }
 
     /// Takes the level away, before its body is dropped: what that held answers to the level above. It can be used again.
+    #[inline]
     pub(crate) fn remove(&self) {
-        if self.place.get() != NOWHERE || self.node.get() != Word::STALE {
+        if !self.is_idle() {
             self.take_away();
         }
     }
@@ -176,16 +201,16 @@ impl Level {
     fn key(&self, core: &Core) -> Option<Key> {
         match self.place.get() {
             NOWHERE => key_of(self.node.get()),
-            BOTTOM => core.job_level.get().flatten(),
+            BOTTOM => core.job_level.get().and_then(key_of),
             place => core.cancels.borrow().on_path(place as usize),
         }
     }
 
     fn set_key(&self, core: &Core, key: Option<Key>) {
-        self.node.set(key.map_or(Word::STALE, |key| Word::new(core.id, key)));
+        self.node.set(word_of(core, key));
         match self.place.get() {
             NOWHERE => {}
-            BOTTOM => core.job_level.set(Some(key)),
+            BOTTOM => core.job_level.set(Some(self.node.get())),
             place => core.cancels.borrow_mut().set_on_path(place as usize, key),
         }
     }
@@ -213,26 +238,30 @@ pub(crate) struct Inside<'a> {
     core: &'a Core,
     level: &'a Level,
     waker: &'a Waker,
-    /// What was the bottom of the path before, if this is the bottom.
-    outside: Option<Option<Key>>,
 }
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        let core = self.core;
-        let key = if self.level.place.replace(NOWHERE) == BOTTOM {
-            let key = core.job_level.replace(self.outside).flatten();
-            if key.is_some() {
-                core.cancels.borrow_mut().set_inside(key, false);
-            }
-            key
-        } else {
-            core.cancels.borrow_mut().pop()
-        };
-        self.level.node.set(key.map_or(Word::STALE, |key| Word::new(core.id, key)));
-        if let Some(key) = key {
-            keep_waker(core, key, self.waker);
+        let key = self.core.cancels.borrow_mut().pop();
+        self.level.leave(self.core, word_of(self.core, key), self.waker);
+    }
+}
+
+/// A job is being polled.
+pub(crate) struct InsideJob<'a> {
+    core: &'a Core,
+    level: &'a Level,
+    waker: &'a Waker,
+}
+
+impl Drop for InsideJob<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let node = self.core.job_level.take().unwrap_or(Word::STALE);
+        if node != Word::STALE {
+            self.core.cancels.borrow_mut().set_inside(key_of(node), false);
         }
+        self.level.leave(self.core, node, self.waker);
     }
 }
 
@@ -352,14 +381,18 @@ pub(crate) fn end_grace(core: &Core, level: Key) {
 
 /// The innermost node of the path; levels without one get theirs. `None` outside any job.
 fn innermost(core: &Core, tree: &mut CancelTree) -> Option<Key> {
-    let mut bottom = core.job_level.get()?;
+    let mut bottom = key_of(core.job_level.get()?);
     let innermost = tree.innermost(&mut bottom);
-    core.job_level.set(Some(bottom));
+    core.job_level.set(Some(word_of(core, bottom)));
     Some(innermost)
 }
 
 fn key_of(node: Word) -> Option<Key> {
     (node != Word::STALE).then(|| node.key())
+}
+
+fn word_of(core: &Core, node: Option<Key>) -> Word {
+    node.map_or(Word::STALE, |key| Word::new(core.id, key))
 }
 
 fn remove_node(node: Word) {

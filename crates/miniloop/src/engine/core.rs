@@ -30,7 +30,7 @@ use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
 use crate::outcome::Flow;
 use crate::report::{Report, ReportKind};
-use crate::slots::{GENERATION_BITS, Key, Slots};
+use crate::slots::{GENERATION_BITS, Slots};
 
 pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
 
@@ -55,8 +55,8 @@ pub(crate) struct Core {
     timers: RefCell<Timers>,
     /// Who was asked to stop, and who cleans up: belongs to `cancel.rs`.
     pub(crate) cancels: RefCell<CancelTree>,
-    /// The level of the job that is being polled, and its node in there once it has one. `None` outside any.
-    pub(crate) job_level: Cell<Option<Option<Key>>>,
+    /// The node in there of the job that is being polled, `STALE` until it has one. `None` outside any.
+    pub(crate) job_level: Cell<Option<Word>>,
     /// `None` once the loop is closed.
     driver: RefCell<Option<Driver>>,
     pub(crate) inbox: Arc<Inbox>,

@@ -26,26 +26,24 @@ pub(crate) type Main<'a> = &'a mut dyn FnMut(&Waker);
 /// Runs the job that stands behind `word`; a word that has gone stale since it was queued is skipped (O4).
 pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
     let Some((turn, place, locals)) = take(core, word) else { return };
-    let entered = locals.as_ref().map(|_| locals::enter(locals.clone()));
     core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
     core.ops_left.set(OPS_PER_POLL);
-    if core.probes.is_watched() {
-        run_watched(core, word, turn, place, main);
-    } else {
+    if locals.is_none() && !core.probes.is_watched() {
         run_turn(core, word, turn, place, main);
-    }
-    drop(entered);
-    if locals.is_some() {
-        core.drop_safely(locals, "task-local value", place);
+    } else {
+        run_in_locals(core, word, turn, place, locals, main);
     }
 }
 
-/// The same while somebody looks. Apart, so that the way of a job that nobody looks at stays short.
-#[cold]
+/// The same with task-locals, or while somebody looks. Apart, so that the way of a job without either stays short.
 #[inline(never)]
-fn run_watched(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, main: Main<'_>) {
-    let _watched = Watched::start(core, word, subject_of(&turn), place);
+fn run_in_locals(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, locals: Locals, main: Main<'_>) {
+    let entered = locals::enter(locals.clone());
+    let watched = core.probes.is_watched().then(|| Watched::start(core, word, subject_of(&turn), place));
     run_turn(core, word, turn, place, main);
+    drop(watched);
+    drop(entered);
+    core.drop_safely(locals, "task-local value", place);
 }
 
 #[inline(always)]
@@ -120,28 +118,22 @@ fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static 
     let level = task.level();
     let is_requested = level.is_requested(core);
     let before = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
-    let reports = &mut |report: Report| core.report(report.with_parents(core.parents_of(word)));
     context::set_current_task(Some(word));
     // Dropped unpolled if it never ran (C9) or was not woken: what it may have been given with a wake is not lost (C12).
     let is_over = before == Verdict::Force || before == Verdict::Drop && !is_woken;
     let waker = waker::of(word);
-    let mut inside = level.enter_job(core, &waker);
-    let has_finished = !is_over && task.run(&waker, reports);
+    let inside = level.enter_job(core, &waker);
+    let has_finished = !is_over && task.run(&waker, &mut |report| report_of(core, word, report));
+    drop(inside);
     if !has_finished {
-        drop(inside);
         skip_unreachable(core, word, level);
         // Who was asked during this very poll hears of it in a job of its own (C4).
         let after = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
         if after == Verdict::Undisturbed {
-            context::set_current_task(None);
-            return;
+            return context::set_current_task(None);
         }
-        level.out_of_grace(core, || format!("task `{}`", task.name()), place).map(&mut *reports);
-        // What it holds goes while it still counts as asked.
-        inside = level.enter_job(core, &waker);
-        task.drop_future(reports);
+        drop_future(core, word, &*task, place);
     }
-    drop(inside);
     level.remove();
     context::set_current_task(None);
     let slot = core.remove(word);
@@ -149,7 +141,22 @@ fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static 
     core.drop_safely((slot, task), "value of a task", place);
 }
 
+/// Ends a task that has been asked to stop. What it holds goes while it still counts as asked.
+fn drop_future(core: &Core, word: Word, task: &dyn RunTask, place: &'static Location<'static>) {
+    let level = task.level();
+    let out_of_grace = level.out_of_grace(core, || format!("task `{}`", task.name()), place);
+    out_of_grace.into_iter().for_each(|report| report_of(core, word, report));
+    let waker = waker::of(word);
+    let _inside = level.enter_job(core, &waker);
+    task.drop_future(&mut |report| report_of(core, word, report));
+}
+
+fn report_of(core: &Core, task: Word, report: Report) {
+    core.report(report.with_parents(core.parents_of(task)));
+}
+
 /// A job that has been polled and is not queued has nothing left to do.
+#[inline]
 pub(crate) fn skip_unreachable(core: &Core, job: Word, level: &Level) {
     if level.has_unpolled(core) && core.with_slot(job, |slot| slot.is_queued) == Some(false) {
         level.skip_unreachable(core);

@@ -211,10 +211,14 @@ fn collect(core: &Rc<Core>, timeout: Option<Duration>) -> Result<(), LoopError> 
     Ok(())
 }
 
+#[inline]
 fn collect_inbox(core: &Core) {
-    if !core.inbox.has_mail() {
-        return;
+    if core.inbox.has_mail() {
+        collect_mail(core);
     }
+}
+
+fn collect_mail(core: &Core) {
     let _slice = watched::slice(core, What::Inbox);
     let mut mail = core.mail.take();
     core.inbox.drain(&mut mail, MESSAGES_PER_ROUND);
