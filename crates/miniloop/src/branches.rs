@@ -7,9 +7,9 @@
 //! The owner polls in three steps, since what is to be done with each branch is its business:
 //!
 //! ```text
-//! let mut turn = branches.begin(cx);                      who is ready now, at most 32
+//! let mut turn = branches.begin(cx, "what this is");      who is ready now, at most 32
 //! while let Some(ready) = branches.next(&mut turn) { .. } branches.poll(ready.index), take the output, or drop the branch
-//! branches.end(cx, "what is waited for")                  the rest is for the next poll, which is asked for
+//! branches.end("what is waited for")                      the rest is for the next poll, which is asked for
 //! ```
 //!
 //! A branch costs an allocation and a slot, from its first poll until it ends.
@@ -20,7 +20,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::config::MEMBERS_PER_POLL;
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::Job;
@@ -85,7 +84,7 @@ impl<F: Future> Branches<F> {
             None => self.start(),
         }
         self.list.set_poller(context::current_task(), cx.waker());
-        Turn { left: self.list.ready_len().min(MEMBERS_PER_POLL) }
+        Turn { left: self.list.turn_len() }
     }
 
     #[track_caller]
@@ -106,16 +105,8 @@ impl<F: Future> Branches<F> {
         while turn.left > 0 {
             turn.left -= 1;
             let word = self.list.pop()?;
-            let reading = core.latest_reading.get();
-            let found = core.with_slot(word, |slot| {
-                let was_woken = slot.is_woken;
-                slot.begin_poll(reading);
-                if let Job::Member(seat) = &slot.job { Some(Ready { index: seat.index as usize, was_woken }) } else { None }
-            });
-            // A word that has gone stale since it was listed is nobody.
-            if let Some(ready) = found.flatten() {
-                core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
-                return Some(ready);
+            if let Some((index, was_woken, ())) = core.begin_member(word, |_| ()) {
+                return Some(Ready { index: index as usize, was_woken });
             }
         }
         None
@@ -164,11 +155,7 @@ impl<F: Future> Branches<F> {
         if self.alive == 0 {
             return Poll::Ready(());
         }
-        if self.list.ready_len() > 0
-            && let Some(waker) = self.list.take_waker()
-        {
-            waker.wake();
-        }
+        self.list.end_poll();
         context::waits_for(what);
         Poll::Pending
     }

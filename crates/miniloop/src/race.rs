@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use futures_core::FusedFuture;
 
 use crate::branches::Branches;
-use crate::engine::cancel::{CancelReason, Level, Verdict};
+use crate::engine::cancel::{CancelReason, Level};
 use crate::engine::context;
 use crate::engine::core::Core;
 
@@ -79,7 +79,7 @@ impl<F: Future> Unpin for Race<F> {}
 
 impl<F: Future> Race<F> {
     fn run(&mut self, core: &Core, index: usize, was_woken: bool) {
-        if self.must_drop(core, index, !was_woken) {
+        if self.levels[index].verdict(core).must_drop(!was_woken) {
             return self.drop_loser(core, index);
         }
         let waker = self.branches.waker(index);
@@ -94,7 +94,7 @@ impl<F: Future> Race<F> {
                     self.ask_losers(core);
                 }
             }
-            Poll::Pending if self.must_drop(core, index, true) => self.drop_loser(core, index),
+            Poll::Pending if self.levels[index].verdict(core).must_drop(true) => self.drop_loser(core, index),
             Poll::Pending => {}
         }
     }
@@ -104,26 +104,15 @@ impl<F: Future> Race<F> {
         for index in self.branches.indices() {
             self.levels[index].request(core, CancelReason::RaceLost, deadline);
             let is_woken = self.branches.is_woken(index);
-            if self.must_drop(core, index, !is_woken) {
+            if self.levels[index].verdict(core).must_drop(!is_woken) {
                 self.drop_loser(core, index);
             }
         }
     }
 
-    /// Whether a loser is to be dropped: at once, or because it `has_had_its_poll` (C12).
-    fn must_drop(&self, core: &Core, index: usize, has_had_its_poll: bool) -> bool {
-        match self.levels[index].verdict(core) {
-            Verdict::Undisturbed => false,
-            Verdict::Drop => has_had_its_poll,
-            Verdict::Force => true,
-        }
-    }
-
     fn drop_loser(&mut self, core: &Core, index: usize) {
         let level = &self.levels[index];
-        if level.verdict(core) == Verdict::Force {
-            level.report_if_out_of_grace(core, || format!("branch {index} of a race"), self.place);
-        }
+        level.report_if_out_of_grace(core, || format!("branch {index} of a race"), self.place);
         level.remove();
         self.branches.drop_branch(index);
     }

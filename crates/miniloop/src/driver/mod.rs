@@ -93,7 +93,7 @@ impl Driver {
         self.selector.add_doorbell(fd, DOORBELL)
     }
 
-    /// How many descriptors are watched, besides the doorbell.
+    /// How many descriptors are watched, besides the doorbell: those of I/O objects, and the user's for which somebody waits.
     pub(crate) fn len(&self) -> usize {
         self.sources.len()
     }
@@ -145,11 +145,6 @@ impl Driver {
     /// A descriptor that is readable when an event waits to be collected, if there is one that stands for all.
     pub(crate) fn pollable(&self) -> Option<BorrowedFd<'_>> {
         self.selector.pollable()
-    }
-
-    /// How many descriptors are in the table: those of I/O objects, and the user's for which somebody waits.
-    pub(crate) fn watched_len(&self) -> usize {
-        self.sources.len()
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! poll     let inside = level.enter(core, cx.waker());  poll the body;  drop(inside);       the guard also leaves on a panic
-//! pending  match level.verdict(core) {
+//! pending  match level.verdict(core) {          `must_drop(true)` asks the same
 //!              Undisturbed => Pending           nobody asked, or somebody below is cleaning up: go on polling
 //!              Drop => drop the body now        the request has reached this level: nothing below it wants to clean up
 //!              Force => the same, at once       aborted, or out of grace; then `report_if_out_of_grace`
@@ -13,7 +13,7 @@
 //! ready    the value counts, whatever was asked for (C10)
 //! ask      level.request(core, reason, deadline), then see to it that the owner is polled. Asking again only shortens the deadline (C7).
 //!          A job that is asked is queued with `Core::enqueue`, which is no wake: before it is polled the owner asks for the verdict too,
-//!          and on `Drop` without a wake of its own drops the body unpolled, else polls it once first (C12).
+//!          and on `Drop` without a wake of its own drops the body unpolled, else polls it once first (C12): `must_drop(!was_woken)`.
 //! end      level.remove(), then drop the body: what it held answers to the level above at once. Dropping the level does the same.
 //! ```
 //!
@@ -53,6 +53,17 @@ pub(crate) enum Verdict {
     Drop,
     /// Drop the body whatever it is doing.
     Force,
+}
+
+impl Verdict {
+    /// Whether the body is to be dropped now: at once, or because it `has_had_its_poll` (C12).
+    pub(crate) fn must_drop(self, has_had_its_poll: bool) -> bool {
+        match self {
+            Verdict::Undisturbed => false,
+            Verdict::Drop => has_had_its_poll,
+            Verdict::Force => true,
+        }
+    }
 }
 
 impl Level {
@@ -148,7 +159,7 @@ impl Level {
         Verdict::Undisturbed
     }
 
-    /// Told by the owner that is about to follow [`Verdict::Force`]: says to the error handler who was out of grace. An abort is no news.
+    /// Told by the owner that is about to follow a verdict: says to the error handler who was out of grace. An abort is no news.
     pub(crate) fn report_if_out_of_grace(&self, core: &Core, subject: impl FnOnce() -> String, place: &'static Location<'static>) {
         self.out_of_grace(core, subject, place).into_iter().for_each(|report| core.report(report));
     }

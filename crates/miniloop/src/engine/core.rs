@@ -227,6 +227,19 @@ impl Core {
         self.slots.borrow_mut().get_mut(word.key()).map(read)
     }
 
+    /// A member of a group is about to be polled, as a job that counts like any other: its place in the group, whether it was woken, and
+    /// what `look` sees of its slot. `None` for a word that has gone stale since it was listed. `look` must not call user code.
+    pub(crate) fn begin_member<R>(&self, word: Word, look: impl FnOnce(&Slot) -> R) -> Option<(u32, bool, R)> {
+        let reading = self.latest_reading.get();
+        let begun = self.with_slot(word, |slot| {
+            let was_woken = slot.begin_poll(reading);
+            if let Job::Member(seat) = &slot.job { Some((seat.index, was_woken, look(slot))) } else { None }
+        });
+        let begun = begun.flatten()?;
+        self.jobs_since_poll.set(self.jobs_since_poll.get() + 1);
+        Some(begun)
+    }
+
     /// Takes in a job that somebody asks for, or drops it at once when it is not wanted because the loop is closing: then its word is a
     /// stale one. `make` must not call user code.
     pub(crate) fn admit(&self, is_wanted: bool, place: &'static Location<'static>, make: impl FnOnce(Word) -> Job) -> Word {

@@ -45,13 +45,13 @@ impl Slot {
         Slot { job, is_queued: false, is_woken: false, is_armed: false, place, locals, polls: 0, since: reading, waits_for: "" }
     }
 
-    /// A task is about to be polled: it stands in the queue no more, and has yet to say what it waits for.
-    pub(crate) fn begin_poll(&mut self, reading: Instant) {
+    /// A job is about to run: it stands in the queue no more, and has yet to say what it waits for. Whether it was woken since last time.
+    pub(crate) fn begin_poll(&mut self, reading: Instant) -> bool {
         self.is_queued = false;
-        self.is_woken = false;
         self.polls = self.polls.saturating_add(1);
         self.since = reading;
         self.waits_for = "";
+        std::mem::take(&mut self.is_woken)
     }
 }
 

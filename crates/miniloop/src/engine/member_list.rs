@@ -9,13 +9,14 @@
 //! poll of the group: takes as many words as stood in the list, and polls their members
 //! ```
 //!
-//! Next: `core.rs`, whose `schedule` leads here, and `group/run.rs`, which polls.
+//! Next: `core.rs`, whose `make_ready` leads here; `group/run.rs` and `branches.rs` poll.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::task::Waker;
 
+use crate::config::MEMBERS_PER_POLL;
 use crate::engine::word::Word;
 
 #[derive(Default)]
@@ -46,8 +47,16 @@ impl MemberList {
         self.ready.borrow_mut().pop_front()
     }
 
-    pub(crate) fn ready_len(&self) -> usize {
-        self.ready.borrow().len()
+    /// How many members one poll of the group may run: those that are ready when it begins, up to a bound.
+    pub(crate) fn turn_len(&self) -> usize {
+        self.ready.borrow().len().min(MEMBERS_PER_POLL)
+    }
+
+    /// A poll of the group ends: who is left over is for the next one, which is asked for.
+    pub(crate) fn end_poll(&self) {
+        if !self.ready.borrow().is_empty() {
+            self.take_waker().into_iter().for_each(Waker::wake);
+        }
     }
 
     /// The group is polled by the job `poller`, with `waker`.

@@ -83,8 +83,7 @@ enum Turn {
 fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Locals)> {
     let reading = core.latest_reading.get();
     let staying = core.with_slot(word, |slot| {
-        let is_woken = slot.is_woken;
-        slot.begin_poll(reading);
+        let is_woken = slot.begin_poll(reading);
         let turn = match &slot.job {
             Job::Main => Some(Turn::Main),
             Job::Task(task) => Some(Turn::Task { task: task.clone(), is_woken }),
@@ -120,7 +119,7 @@ fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static 
     let before = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
     context::set_current_task(Some(word));
     // Dropped unpolled if it never ran (C9) or was not woken: what it may have been given with a wake is not lost (C12).
-    let is_over = before == Verdict::Force || before == Verdict::Drop && !is_woken;
+    let is_over = before.must_drop(!is_woken);
     let waker = waker::of(word);
     let inside = level.enter_job(core, &waker);
     let has_finished = !is_over && task.run(&waker, &mut |report| report_of(core, word, report));
@@ -129,7 +128,7 @@ fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static 
         skip_unreachable(core, word, level);
         // Who was asked during this very poll hears of it in a job of its own (C4).
         let after = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
-        if after == Verdict::Undisturbed {
+        if !after.must_drop(true) {
             return context::set_current_task(None);
         }
         drop_future(core, word, &*task, place);

@@ -188,13 +188,19 @@ impl Roster {
     pub(super) fn end(&self, member: Rc<dyn RunMember>) {
         let head = member.head();
         head.level.remove();
+        self.act_as(head, || member.drop_future());
+        self.remove(&*member);
+    }
+
+    /// Has what runs see what somebody in the group sees, who has not been let go of. `act` must not panic.
+    pub(super) fn act_as<R>(&self, head: &Head, act: impl FnOnce() -> R) -> R {
         let outer = context::current_task();
         context::set_current_task(Some(head.word));
         let locals = self.core.enter_locals(head.word);
-        member.drop_future();
+        let acted = act();
         drop(locals);
         context::set_current_task(outer);
-        self.remove(&*member);
+        acted
     }
 
     /// Lets go of a member that has ended.

@@ -13,10 +13,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::config::{MEMBERS_PER_POLL, OPS_PER_POLL};
-use crate::engine::cancel::{CancelReason, Level, Verdict};
+use crate::config::OPS_PER_POLL;
+use crate::engine::cancel::CancelReason;
 use crate::engine::context;
-use crate::engine::core::Core;
 use crate::engine::job::Job;
 use crate::engine::locals;
 use crate::engine::member_list::Seat;
@@ -167,7 +166,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         roster.list.set_poller(poller, cx.waker());
         let polling = Polling::start(roster, poller);
         self.ask_who_is_to_stop();
-        for _ in 0..roster.list.ready_len().min(MEMBERS_PER_POLL) {
+        for _ in 0..roster.list.turn_len() {
             if let Some(word) = roster.list.pop() {
                 let failed = self.run(word);
                 self.ask_who_is_to_stop();
@@ -179,11 +178,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         if self.body.is_none() && roster.is_empty() {
             return Poll::Ready(());
         }
-        if roster.list.ready_len() > 0
-            && let Some(waker) = roster.list.take_waker()
-        {
-            waker.wake();
-        }
+        roster.list.end_poll();
         context::waits_for("the members of its task group");
         Poll::Pending
     }
@@ -192,16 +187,8 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     fn run(&mut self, word: Word) -> Option<Rc<dyn RunMember>> {
         let roster = self.roster();
         let core = &roster.core;
-        let reading = core.latest_reading.get();
-        let found = core.with_slot(word, |slot| {
-            let was_woken = slot.is_woken;
-            slot.begin_poll(reading);
-            if let Job::Member(seat) = &slot.job { Some((seat.index, was_woken, slot.locals.clone(), slot.place)) } else { None }
-        });
-        // A word that has gone stale since it was listed.
-        let (index, was_woken, locals, place) = found.flatten()?;
+        let (index, was_woken, (locals, place)) = core.begin_member(word, |slot| (slot.locals.clone(), slot.place))?;
         let entered = locals::enter(locals.clone());
-        core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
         core.ops_left.set(OPS_PER_POLL);
         context::set_current_task(Some(word));
         let _watched = watched::member(core, word, place);
@@ -221,7 +208,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     fn run_body(&mut self, was_woken: bool) {
         let Head { word, ref level, .. } = self.body_head;
         let core = &self.roster().core;
-        if must_drop(core, level, !was_woken) {
+        if level.verdict(core).must_drop(!was_woken) {
             return self.drop_body();
         }
         let waker = waker::of(word);
@@ -232,7 +219,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         drop(inside);
         match polled {
             Ok(Poll::Pending) => {
-                if must_drop(core, level, true) {
+                if level.verdict(core).must_drop(true) {
                     self.drop_body();
                 }
             }
@@ -259,7 +246,8 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     fn end_body(&mut self) {
         let head = &self.body_head;
         head.level.remove();
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.body.set(None))) {
+        let drop_it = || self.body.set(None);
+        if let Err(payload) = self.state.roster.act_as(head, || catch_unwind(AssertUnwindSafe(drop_it))) {
             self.roster().report(Report::of_panic(ReportKind::DropPanic, payload, head.describe(), head.place));
         }
         self.roster().let_go_of(&self.body_head);
@@ -279,10 +267,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
             let deadline = roster.core.now() + roster.core.grace.get();
             if let Some(reason) = reason {
                 if self.body.is_some() && ask(roster, &self.body_head, reason, deadline) {
-                    context::set_current_task(Some(self.body_head.word));
-                    let locals = roster.core.enter_locals(self.body_head.word);
                     self.drop_body();
-                    drop(locals);
                 }
                 roster.newest_first().into_iter().for_each(|member| ask_member(roster, member, reason, deadline));
             }
@@ -305,7 +290,7 @@ impl<F, O: BodyOutput> Drop for Run<'_, '_, F, O> {
 fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) -> Option<Rc<dyn RunMember>> {
     let head = member.head();
     let core = &roster.core;
-    if must_drop(core, &head.level, !was_woken) {
+    if head.level.verdict(core).must_drop(!was_woken) {
         end_member(roster, member);
         return None;
     }
@@ -319,7 +304,7 @@ fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) -> Op
             (end == End::Failed).then_some(member)
         }
         Poll::Pending => {
-            if must_drop(core, &head.level, true) {
+            if head.level.verdict(core).must_drop(true) {
                 end_member(roster, member);
             }
             None
@@ -332,15 +317,6 @@ fn end_member(roster: &Roster, member: Rc<dyn RunMember>) {
     roster.end(member);
 }
 
-/// Whether the owner of a level is to drop what it holds: at once, or because it `has_had_its_poll` (C12).
-fn must_drop(core: &Core, level: &Level, has_had_its_poll: bool) -> bool {
-    match level.verdict(core) {
-        Verdict::Undisturbed => false,
-        Verdict::Drop => has_had_its_poll,
-        Verdict::Force => true,
-    }
-}
-
 fn report_if_out_of_grace(roster: &Roster, head: &Head) {
     let report = head.level.out_of_grace(&roster.core, || head.describe(), head.place);
     report.into_iter().for_each(|report| roster.report(report));
@@ -351,7 +327,7 @@ fn ask(roster: &Roster, head: &Head, reason: CancelReason, deadline: Instant) ->
     let core = &roster.core;
     head.level.request(core, reason, deadline);
     let is_woken = core.with_slot(head.word, |slot| slot.is_woken).unwrap_or(false);
-    must_drop(core, &head.level, !is_woken)
+    head.level.verdict(core).must_drop(!is_woken)
 }
 
 fn ask_member(roster: &Roster, member: Rc<dyn RunMember>, reason: CancelReason, deadline: Instant) {

@@ -1,6 +1,7 @@
 //! What task groups survive: being dropped, forgotten, moved and closed at any time, polled by others, woken too late, and destructors that
 //! panic or spawn. Run it under AddressSanitizer too (`TESTING.md`).
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -12,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::support::{Trace, jumping, manual, ms, on_another_thread, on_drop, panic_on_drop, run_dry, trace_reports, wait_once};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use miniloop::{Child, LoopHandle, sleep, spawn, task_group, yield_now};
+use miniloop::{Child, LoopHandle, TaskLocal, sleep, spawn, task_group, yield_now};
 
 /// Polls a future once, as a foreign executor that does not care when it is woken.
 fn poll_once<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
@@ -192,6 +193,28 @@ fn a_destructor_that_panics_is_reported_and_hurts_nobody_else_g5() {
     let expected =
         ["DropPanic member `ended`: ended", "DropPanic value of member `member-3`: value", "DropPanic member `member-1`: dropped"];
     assert_eq!(reports.take(), expected);
+}
+
+#[test]
+fn a_value_that_only_the_body_still_sees_is_dropped_with_care_g5() {
+    static SEEN: TaskLocal<Box<dyn Any>> = TaskLocal::new();
+    let (mut event_loop, _, _) = manual();
+    let reports = trace_reports(&event_loop.handle());
+    let main = async {
+        let mut group = Box::pin(task_group(async |g| {
+            g.spawn(async {
+                yield_now().await;
+                Err::<(), _>("broken")
+            });
+            pending::<Result<(), &str>>().await
+        }));
+        let first_poll = poll_fn(|cx| Poll::Ready(group.as_mut().poll(cx).is_pending()));
+        assert!(SEEN.scope(Box::new(panic_on_drop("seen")), first_poll).await);
+        assert!(group.await.is_err());
+    };
+    event_loop.run_until_complete(main).unwrap();
+    event_loop.run_until_complete(yield_now()).unwrap();
+    assert_eq!(reports.take(), ["DropPanic task-local value: seen"]);
 }
 
 #[test]
