@@ -109,7 +109,7 @@ pub use race::{Race, Raced, race};
 pub use readiness::Readiness;
 pub use remote::{Remote, RemoteTask};
 pub use report::{Report, ReportKind};
-pub use scope::{Elapsed, Scope, ScopeOptions, Stopped, scope, shield, timeout};
+pub use scope::{Elapsed, Scope, ScopeOptions, Stopped, Timeout, scope, shield, timeout};
 pub use shared::Shared;
 pub use sock::{sock_accept, sock_connect, sock_recv, sock_sendall};
 pub use task::{Task, TaskId, current_task, spawn};

@@ -15,10 +15,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_core::FusedFuture;
 use pin_project_lite::pin_project;
 
 use crate::catch::Cancelled;
-use crate::engine::cancel::{Level, Point, Verdict};
+use crate::engine::cancel::{Level, Point};
 use crate::engine::cancel_tree::CancelReason;
 use crate::engine::context::{self, Home};
 use crate::engine::core::Core;
@@ -55,12 +56,14 @@ use crate::time::{Sleep, sleep, sleep_until};
 /// Outside a loop, and when polled under another loop.
 #[doc(alias = "wait_for")]
 #[track_caller]
-pub fn timeout<F: Future>(limit: Duration, future: F) -> impl Future<Output = Result<F::Output, Elapsed>> {
+pub fn timeout<F: Future>(limit: Duration, future: F) -> Timeout<F> {
     Timeout { level: Level::new(), limit: sleep(limit), has_elapsed: false, body: Some(future) }
 }
 
 pin_project! {
-    struct Timeout<F> {
+    /// The future of [`timeout`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Timeout<F> {
         // Goes before the body: what that held answers to the level above.
         level: Level,
         limit: Sleep,
@@ -100,13 +103,28 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
+impl<F: Future> FusedFuture for Timeout<F> {
+    fn is_terminated(&self) -> bool {
+        self.body.is_none()
+    }
+}
+
+impl<F> fmt::Debug for Timeout<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout")
+            .field("deadline", &self.limit.deadline())
+            .field("is_terminated", &self.body.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Whether a body that is pending is to be dropped.
 fn must_end(level: &Level, core: &Core, what: &str, place: &'static Location<'static>) -> bool {
-    let verdict = level.verdict(core);
-    if verdict == Verdict::Force {
+    let must_end = level.verdict(core).must_drop(true);
+    if must_end {
         level.report_if_out_of_grace(core, || what.to_owned(), place);
     }
-    verdict != Verdict::Undisturbed
+    must_end
 }
 
 /// The time given to [`timeout`] is up. You asked for a limit; compare [`Cancelled`] and

@@ -111,6 +111,7 @@ pub fn as_completed<F: Future>(futures: impl IntoIterator<Item = F>) -> AsComple
 ///
 /// # Cancellation
 /// Dropping it drops the futures that have not ended; dropping the future of [`next`](AsCompleted::next) loses nothing.
+#[must_use = "streams do nothing unless polled"]
 pub struct AsCompleted<F> {
     branches: Branches<F>,
 }
