@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`, in order: what each runs. It starts nothing.
+//! The steps of `cargo xtask test`, in order: what each runs. It starts nothing, but asks rustc where its libraries are.
 //!
 //! Steps share the development build, so each crate is compiled once for all of them. Only what changes the compiler's flags gets a target
 //! folder of its own, else each run would throw the other's work away.
@@ -22,7 +22,7 @@ pub(crate) enum Work {
     Check(Invocation),
     /// Its tests are counted one by one.
     Tests(Invocation),
-    /// The file that the step would run is not there.
+    /// What the step needs is not there.
     Absent(&'static str),
 }
 
@@ -66,6 +66,10 @@ impl fmt::Display for Invocation {
 const ONE_AT_A_TIME: &str = "crates/relay";
 const MUTANTS: &str = "crates/miniloop/tests/mutants.rs";
 
+/// The tests of miniloop in which futures and wakers are made, moved and dropped in every way. All of them would take minutes to compile.
+const SANITIZED: [&str; 4] = ["destructors", "every_poll", "groups", "tasks"];
+const SANITIZED_TARGET: &str = "x86_64-unknown-linux-gnu";
+
 /// All steps for this repository.
 pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
     let end_to_end = test_names(tree, &[ONE_AT_A_TIME]);
@@ -95,6 +99,7 @@ pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
             Work::Tests(Invocation::tests("test --workspace --all-features --doc", &[])),
         ),
         step("mutants", "each broken rule of the loop is noticed", if_there(tree, MUTANTS, mutants())),
+        step("sanitizer", "no bad access to memory, no leak", sanitizer(tree, SanitizerRuntime::is_there())),
         step(
             "docs",
             "rustdoc without warnings",
@@ -109,6 +114,32 @@ fn step(name: &'static str, about: &'static str, work: Work) -> Step {
 
 fn mutants() -> Invocation {
     Invocation::tests("test -p miniloop --test mutants --target-dir target/mutants", &[]).with("RUSTFLAGS", "--cfg miniloop_mutants")
+}
+
+/// AddressSanitizer, and LeakSanitizer with it. It works on stable Rust with the key that opens the unstable flags; it needs the target
+/// spelled out, so that build scripts and macros are built without.
+fn sanitizer(tree: &Tree, is_runtime_there: bool) -> Work {
+    if !is_runtime_there {
+        return Work::Absent("the runtime of AddressSanitizer, which comes with rustc for x86_64 Linux,");
+    }
+    let tests: Vec<String> = SANITIZED.iter().map(|name| format!(" --test {name}")).collect();
+    let arguments =
+        format!("test -p miniloop -p relay-core --lib{} --target {SANITIZED_TARGET} --target-dir target/sanitizer", tests.concat());
+    let invocation = Invocation::tests(&arguments, &[]).with("RUSTC_BOOTSTRAP", "1").with("RUSTFLAGS", "-Zsanitizer=address");
+    if_there(tree, "crates/miniloop/tests/every_poll/main.rs", invocation.with("ASAN_OPTIONS", "detect_leaks=1"))
+}
+
+/// What comes with rustc on some targets only.
+struct SanitizerRuntime;
+
+impl SanitizerRuntime {
+    fn is_there() -> bool {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let printed = std::process::Command::new(rustc).args(["--print", "target-libdir", "--target", SANITIZED_TARGET]).output();
+        let Ok(printed) = printed else { return false };
+        let files = std::fs::read_dir(String::from_utf8_lossy(&printed.stdout).trim());
+        files.is_ok_and(|mut files| files.any(|file| file.is_ok_and(|file| file.file_name().to_string_lossy().contains("_rt.asan"))))
+    }
 }
 
 fn if_there(tree: &Tree, file: &'static str, invocation: Invocation) -> Work {
@@ -171,8 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn without_its_runtime_the_sanitizer_is_skipped_and_says_so() {
+        let tree = Tree::of(&[("crates/miniloop/tests/every_poll/main.rs", "")]);
+        assert!(matches!(sanitizer(&tree, false), Work::Absent(missing) if missing.contains("runtime")));
+        let Work::Tests(invocation) = sanitizer(&tree, true) else { panic!("it should run") };
+        let expected = "RUSTC_BOOTSTRAP='1' RUSTFLAGS='-Zsanitizer=address' ASAN_OPTIONS='detect_leaks=1' cargo test -p miniloop";
+        assert!(invocation.to_string().starts_with(expected), "{invocation}");
+    }
+
+    #[test]
     fn a_step_without_its_files_is_absent_not_passed() {
-        for step in ["integration", "end-to-end", "mutants"] {
+        for step in ["integration", "end-to-end", "mutants", "sanitizer"] {
             check(&["README.md"], step, "Absent");
         }
     }
