@@ -1,6 +1,7 @@
 //! One job of a round: taken out of the table, run, and put back or dropped.
 //!
-//! User code runs here and only here while a loop turns, with nothing borrowed and every panic caught.
+//! User code runs here while a loop turns, and below here: the members of a group in `group/run.rs`. What else runs is wakers of other
+//! executors, in `turn.rs`. All of it with nothing borrowed and every panic caught.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};

@@ -1,7 +1,7 @@
 //! The orderly end of all tasks: asked, waited for, and ended by force when their grace is over. Then blocking jobs are waited for.
 //!
 //! The loop turns as ever meanwhile, so clean-up may do I/O and wait for time. Each task is asked once; what it makes of that is its
-//! business until the grace ends. Next: `close.rs`, which drops what is left without asking anybody.
+//! business until the grace ends. What is left after that `close.rs` drops without asking anybody.
 
 use std::ops::ControlFlow;
 use std::panic::Location;
