@@ -220,8 +220,9 @@ fn output_is_collected_up_to_its_bound() {
 fn signals_reach_it_and_once_it_has_ended_they_reach_nobody_c186() {
     on_a_loop(async || {
         type Send = fn(&Child) -> io::Result<()>;
-        let hang_up: Send = |child| child.signal(Signal::HANGUP);
-        for (number, send) in [(9, Child::kill as Send), (15, Child::terminate), (1, hang_up)] {
+        // Not one that `nohup` has children ignore.
+        let user: Send = |child| child.signal(Signal::USER1);
+        for (number, send) in [(9, Child::kill as Send), (15, Child::terminate), (10, user)] {
             let child = Command::new("sleep").arg("1000").spawn().unwrap();
             send(&child).unwrap();
             // Also as long as nobody has asked how it ended.
