@@ -122,9 +122,9 @@ impl Child {
     ///
     /// # miniloop::run(async {
     /// let child = Command::new("sleep").arg("1000").spawn()?;
-    /// child.signal(Signal::HANGUP)?;
-    /// assert_eq!(child.wait().await?.signal(), Some(Signal::HANGUP.as_raw()));
-    /// child.signal(Signal::HANGUP)?;
+    /// child.signal(Signal::USER1)?;
+    /// assert_eq!(child.wait().await?.signal(), Some(Signal::USER1.as_raw()));
+    /// child.signal(Signal::USER1)?;
     /// # Ok::<(), std::io::Error>(())
     /// # }).unwrap().unwrap();
     /// ```
