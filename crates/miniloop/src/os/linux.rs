@@ -63,9 +63,8 @@ pub(crate) fn unacknowledged_len(socket: impl AsFd) -> io::Result<usize> {
     Ok(usize::try_from(len).unwrap_or(0))
 }
 
-/// tcp(7). The same number on every 64-bit architecture that this is built for.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64", target_arch = "s390x"))]
-const SIOCOUTQ: ioctl::Opcode = 0x5411;
+/// tcp(7). The headers of the kernel define it as the same question about a terminal, and so it has that one's number on each architecture.
+const SIOCOUTQ: ioctl::Opcode = libc::TIOCOUTQ as ioctl::Opcode;
 
 /// Process, user and group of the peer of a Unix socket.
 pub(crate) fn peer_cred(socket: impl AsFd) -> io::Result<(i32, u32, u32)> {

@@ -1,4 +1,5 @@
 //! A member borrows a local of the body's own block, which is gone before the group is.
+//! error[E0373]
 
 fn main() {
     let _ = miniloop::run(async {

@@ -1,4 +1,5 @@
 //! A clean-up leaves the thread of its task.
+//! error[E0277]
 
 fn main() {
     let _ = miniloop::run(async {

@@ -1,4 +1,5 @@
 //! The group gets out through an outer variable, to be spawned into when it has ended.
+//! error: lifetime may not live long enough
 
 fn main() {
     let _ = miniloop::run(async {

@@ -1,4 +1,5 @@
 //! The future of the group gets out of the block whose variable its members borrow.
+//! error[E0597]
 
 fn main() {
     let _ = miniloop::run(async {

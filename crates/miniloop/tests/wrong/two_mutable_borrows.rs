@@ -1,4 +1,5 @@
 //! Two members change the same variable.
+//! error[E0499]
 
 fn main() {
     let _ = miniloop::run(async {
