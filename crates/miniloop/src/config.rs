@@ -31,6 +31,13 @@ pub(crate) const PARENTS_PER_REPORT: usize = 16;
 /// Below this size a timer queue is never searched for cancelled entries: there is nothing to gain.
 pub(crate) const TIMERS_PURGED_FROM_LEN: usize = 64;
 
+/// The shortest period of an interval: a grid needs distance between its beats.
+pub(crate) const INTERVAL_PERIOD_MIN: Duration = Duration::from_nanos(1);
+
+/// How many waiters an emptied queue of them keeps room for: the least that a `Vec` allocates, so that the usual single waiter comes and
+/// goes for free.
+pub(crate) const WAIT_NODES_KEPT: usize = 4;
+
 /// How many messages of other threads join the queue at a time. The rest keeps its order in the inbox until the next poll or round, so
 /// threads that send faster than the loop runs keep timers and I/O waiting for so many jobs and no longer.
 pub(crate) const MESSAGES_PER_ROUND: usize = 1_024;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use futures_core::{FusedFuture, FusedStream, Stream};
 
+use crate::config::INTERVAL_PERIOD_MIN;
 use crate::instant::Instant;
 use crate::time::{Sleep, now, sleep_until_at};
 
@@ -53,7 +54,7 @@ pub fn interval(period: Duration) -> Interval {
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     let place = Location::caller();
     Interval {
-        period: period.max(PERIOD_MIN),
+        period: period.max(INTERVAL_PERIOD_MIN),
         pace: Pace::Grid(MissedTicks::Skip),
         next: start,
         wait: Some(sleep_until_at(start, place)),
@@ -123,7 +124,7 @@ impl Interval {
     /// Sets the policy for missed ticks. On an interval with a fixed delay, which misses none, it begins a grid.
     pub fn missed_ticks(mut self, policy: MissedTicks) -> Interval {
         self.pace = Pace::Grid(policy);
-        self.period = self.period.max(PERIOD_MIN);
+        self.period = self.period.max(INTERVAL_PERIOD_MIN);
         self
     }
 
@@ -232,6 +233,3 @@ impl FusedFuture for Tick<'_> {
         self.is_done
     }
 }
-
-/// A grid needs distance between its beats.
-const PERIOD_MIN: Duration = Duration::from_nanos(1);

@@ -8,13 +8,15 @@
 //! line no more but keeps its node, where it finds what it was given, until it takes that away with its key.
 //!
 //! Cost: every operation is O(1) except [`WaitQueue::take_all`]; 32 bytes a waker. A queue that never had a waiter owns no allocation, an
-//! emptied one keeps at most [`NODES_KEPT`] nodes, so a connection that waits again and again does not allocate again and again.
+//! emptied one keeps at most [`WAIT_NODES_KEPT`] nodes, so a connection that waits again and again does not allocate again and again.
 //!
 //! Next: `driver/mod.rs`, which has one queue per source and direction.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
+
+use crate::config::WAIT_NODES_KEPT;
 
 /// A first-in, first-out queue of waiters that can leave from the middle.
 pub(crate) struct WaitQueue<W = Waker> {
@@ -175,7 +177,7 @@ impl<W> WaitQueue<W> {
         self.len -= 1;
         if self.len == 0 {
             self.nodes.clear();
-            self.nodes.shrink_to(NODES_KEPT);
+            self.nodes.shrink_to(WAIT_NODES_KEPT);
             self.free = NONE;
         }
         waiter
@@ -225,9 +227,6 @@ const NONE: u32 = u32::MAX;
 
 /// What a node that is set aside has for its predecessor.
 const ASIDE: u32 = u32::MAX - 1;
-
-/// What an emptied queue keeps allocated: the least that a `Vec` allocates, so that the usual single waiter comes and goes for free.
-const NODES_KEPT: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -333,6 +332,6 @@ mod tests {
         let mut keys = [None; 100];
         keys.iter_mut().for_each(|key| queue.register(key, &mut Waker::noop().clone()));
         queue.take_all(&mut Vec::new());
-        assert!(queue.nodes.capacity() <= NODES_KEPT, "an emptied queue gives its memory back");
+        assert!(queue.nodes.capacity() <= WAIT_NODES_KEPT, "an emptied queue gives its memory back");
     }
 }

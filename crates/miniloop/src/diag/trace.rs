@@ -2,7 +2,7 @@
 //!
 //! The loop only records, in memory and up to a bound (`engine/timeline.rs`). When the recording ends, a thread of its own makes text of
 //! the records and writes it, so a slow disk or a reader of a pipe cannot hold the loop: [`TraceGuard::finish`] is awaited, and dropping
-//! the guard waits at most 5 s. The text itself is `diag/chrome.rs`.
+//! the guard waits no longer than `TRACE_WRITE_GRACE`. The text itself is `diag/chrome.rs`.
 
 use std::fmt;
 use std::fs::File;
@@ -151,7 +151,7 @@ impl TraceGuard {
 impl Drop for TraceGuard {
     fn drop(&mut self) {
         if self.writer.is_some() && !self.is_written_within(TRACE_WRITE_GRACE) {
-            log_warning("a trace is still being written after 5 s, and is left to itself");
+            log_warning(&format!("a trace is still being written after {TRACE_WRITE_GRACE:?}, and is left to itself"));
         }
     }
 }
