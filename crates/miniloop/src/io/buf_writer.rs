@@ -34,7 +34,7 @@ use crate::engine::context;
 /// | [`drain`](Self::drain) | while too much is queued | what the stream takes now |
 /// | [`flush`](Self::flush), [`close`](Self::close) | until nothing is queued | everything |
 ///
-/// "Too much" begins above the high-water mark, 64 KiB unless set, and ends at a quarter of it.
+/// "Too much" begins above the high-water mark, 64 KiB unless set, or when a write is refused, and ends at a quarter of that mark.
 ///
 /// ```
 /// use miniloop::io::BufWriter;
@@ -65,7 +65,7 @@ pub struct BufWriter<W> {
     /// .. down to it.
     low_water: usize,
     limit: usize,
-    /// The high-water mark was passed, and the low one has not been reached since.
+    /// The high-water mark was passed or a write refused, and the low one has not been reached since.
     is_paused: bool,
     state: State,
 }
@@ -85,6 +85,9 @@ impl<W> BufWriter<W> {
 
     /// A writer that makes its user wait when more than `high_water` bytes are queued, until a quarter of that is left, and never queues
     /// more than `limit`. The one exception is a single piece that is longer: it goes in when nothing else is queued.
+    ///
+    /// After a [`drain`](Self::drain) there is room for a piece of `limit - high_water` bytes. Who writes longer ones waits with
+    /// [`write_all`](Self::write_all), or drains once more after [`write`](Self::write) has refused one.
     #[doc(alias = "set_write_buffer_limits")]
     pub fn with_limits(high_water: usize, limit: usize, writer: W) -> BufWriter<W> {
         BufWriter {
@@ -122,6 +125,8 @@ impl<W> BufWriter<W> {
         let chunk = bytes.into();
         self.check_open()?;
         if !self.has_room_for(chunk.as_slice().len()) {
+            // Below the high-water mark, too, when the piece is long or the limit near: `drain` has something to wait for.
+            self.is_paused = true;
             let text = format!("{} bytes wait to be written, {} are allowed: await `drain` between writes", self.queue.len(), self.limit);
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
         }

@@ -190,6 +190,27 @@ fn a_queue_that_nobody_drains_refuses_more_at_its_limit() {
 }
 
 #[test]
+fn a_drain_after_a_refused_write_waits_also_below_the_high_water_mark() {
+    // The limit is no higher than the mark; a piece that is longer than what lies between the two; one that has to go alone.
+    for (high_water, limit, piece) in [(8, 8, "1234"), (8, 10, "123456"), (8, 10, "longer than all")] {
+        let steps = (0..20).flat_map(|_| [Step::Pend, Step::Pend, Step::Move(1)]);
+        let mut writer = BufWriter::with_limits(high_water, limit, Scripted::new(b"", steps));
+        writer.write("queued").unwrap();
+        now(writer.drain()).unwrap();
+        let mut refused_count = 0;
+        while let Err(error) = writer.write(piece) {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            assert!(is_pending(&mut writer.drain()), "there is something to wait for");
+            impatiently!(1, writer.drain()).unwrap();
+            refused_count += 1;
+        }
+        assert!((1..=3).contains(&refused_count), "it waits far enough: {refused_count}");
+        impatiently!(1, writer.close()).unwrap();
+        assert_eq!(bytes_of(writer), format!("queued{piece}").as_bytes());
+    }
+}
+
+#[test]
 fn a_piece_that_many_writers_send_is_in_memory_once() {
     let line: Rc<[u8]> = vec![b'x'; 10_000].into();
     let mut writers = [(); 5].map(|()| BufWriter::new(Scripted::default()));
