@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{self, Poll};
+use std::task::{self, Poll, ready};
 
 use crate::config::CALLS_PER_POLL;
 use crate::engine::core::Core;
@@ -218,6 +218,17 @@ pub(crate) fn spend_operation() {
 pub(crate) fn spend_system_call() {
     spend_operation();
     with_current(|core| core.calls_since_poll.set(core.calls_since_poll.get().saturating_add(1)));
+}
+
+/// An operation on somebody's stream. One of this crate counts it itself, another may never be pending: either way it counts once.
+pub(crate) fn poll_operation<R>(cx: &mut task::Context<'_>, operation: impl FnOnce(&mut task::Context<'_>) -> Poll<R>) -> Poll<R> {
+    ready!(poll_budget(cx));
+    let left = with_current(|core| core.ops_left.get());
+    let polled = operation(cx);
+    if polled.is_ready() && with_current(|core| core.ops_left.get()) == left {
+        spend_operation();
+    }
+    polled
 }
 
 /// Told after a call that takes as long as all the operations of a poll.

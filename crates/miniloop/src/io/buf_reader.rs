@@ -236,18 +236,16 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
 
     /// Takes more bytes in, about as many as are wanted and at least one. Zero: the stream has ended.
     fn poll_more(&mut self, wanted_len: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        ready!(context::poll_budget(cx));
         // More than usual only for a stream that has given as much already: what nobody has sent gets no memory.
         let usual_len = READ_LEN.min(self.limit).max(1);
         let len_max = wanted_len.clamp(usual_len, usual_len.max(self.buffer.len()));
-        let polled = Pin::new(&mut self.reader).poll_read(cx, self.buffer.room(len_max));
+        let polled = context::poll_operation(cx, |cx| Pin::new(&mut self.reader).poll_read(cx, self.buffer.room(len_max)));
         if polled.is_pending() {
             self.buffer.shrink_to(READ_LEN);
         }
         // A stream that says that it has filled more than it was given is not believed.
         let len = ready!(polled)?.min(len_max);
         self.buffer.filled(len);
-        context::spend_operation();
         Poll::Ready(Ok(len))
     }
 
@@ -271,10 +269,8 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
             return Poll::Ready(Ok(0));
         }
         if self.buffer.is_empty() && target.len() >= READ_LEN {
-            ready!(context::poll_budget(cx));
-            let len = ready!(Pin::new(&mut self.reader).poll_read(cx, target))?;
+            let len = ready!(context::poll_operation(cx, |cx| Pin::new(&mut self.reader).poll_read(cx, target)))?;
             self.is_inside_refused_line &= len == 0;
-            context::spend_operation();
             return Poll::Ready(Ok(len));
         }
         ready!(self.poll_own_budget(cx));

@@ -261,22 +261,18 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     /// Sends until at most `len_left` bytes are queued.
     fn poll_send(&mut self, len_left: usize, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.queue.len() > len_left {
-            // Streams of this crate count their operations themselves; others might never be pending.
-            ready!(context::poll_budget(cx));
             let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
             let count = self.queue.slices(&mut slices);
             let stream = Pin::new(&mut self.writer);
-            let polled = match &slices[..count] {
+            let written = ready!(context::poll_operation(cx, |cx| match &slices[..count] {
                 [slice] => stream.poll_write(cx, slice),
                 slices => stream.poll_write_vectored(cx, slices),
-            };
-            match polled {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(self.fail(io::ErrorKind::WriteZero.into()))),
-                Poll::Ready(Ok(len)) => self.queue.advance(len),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.fail(error))),
-                Poll::Pending => return Poll::Pending,
+            }));
+            match written {
+                Ok(0) => return Poll::Ready(Err(self.fail(io::ErrorKind::WriteZero.into()))),
+                Ok(len) => self.queue.advance(len),
+                Err(error) => return Poll::Ready(Err(self.fail(error))),
             }
-            context::spend_operation();
             self.is_paused &= self.queue.len() > self.low_water;
         }
         Poll::Ready(Ok(()))

@@ -33,9 +33,7 @@ use crate::engine::context;
 pub async fn write_all<W: AsyncWrite + Unpin + ?Sized>(writer: &mut W, mut bytes: &[u8]) -> io::Result<()> {
     poll_fn(|cx| {
         while !bytes.is_empty() {
-            ready!(context::poll_budget(cx));
-            let len = ready!(Pin::new(&mut *writer).poll_write(cx, bytes))?;
-            context::spend_operation();
+            let len = ready!(context::poll_operation(cx, |cx| Pin::new(&mut *writer).poll_write(cx, bytes)))?;
             bytes = &bytes[nonzero(len, bytes.len())?..];
         }
         Poll::Ready(Ok(()))
@@ -153,7 +151,8 @@ impl Transfer {
         loop {
             while self.start < self.end {
                 let bytes = &self.buffer[self.start..self.end];
-                let len = nonzero(ready!(Pin::new(&mut *writer).poll_write(cx, bytes))?, bytes.len())?;
+                let written = ready!(context::poll_operation(cx, |cx| Pin::new(&mut *writer).poll_write(cx, bytes)))?;
+                let len = nonzero(written, bytes.len())?;
                 self.start += len;
                 self.copied_len += len as u64;
                 self.is_unflushed = true;
@@ -161,11 +160,8 @@ impl Transfer {
             if self.is_at_end {
                 return Pin::new(&mut *writer).poll_flush(cx);
             }
-            // Streams of this crate count their operations themselves; others might never be pending.
-            ready!(context::poll_budget(cx));
-            match Pin::new(&mut *reader).poll_read(cx, &mut self.buffer)? {
+            match context::poll_operation(cx, |cx| Pin::new(&mut *reader).poll_read(cx, &mut self.buffer))? {
                 Poll::Ready(len) => {
-                    context::spend_operation();
                     (self.start, self.end) = (0, len.min(self.buffer.len()));
                     self.is_at_end = len == 0;
                 }

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use futures_util::{AsyncRead, AsyncReadExt, AsyncWrite};
-use miniloop::io::{BufReader, BufWriter, copy, copy_bidirectional, write_all};
+use futures_util::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use miniloop::io::{BufReader, BufWriter, PipeReader, copy, copy_bidirectional, pipe, write_all};
 use miniloop::net::{TcpListener, TcpStream};
 use miniloop::{spawn, yield_now};
 
@@ -126,6 +126,58 @@ impl AsyncWrite for Endless {
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+}
+
+/// How many of its 64 operations a task has spent when `body` is done, which does not wait.
+fn spent_by(body: impl AsyncFnOnce() + 'static) -> usize {
+    miniloop::run(async {
+        let left = Rc::new(Cell::new(0));
+        let counter = left.clone();
+        let spending = spawn(async move {
+            body().await;
+            loop {
+                write_all(&mut Vec::new(), b"x").await.unwrap();
+                counter.set(counter.get() + 1);
+            }
+        });
+        yield_now().await;
+        drop(spending);
+        64 - left.get()
+    })
+    .unwrap()
+}
+
+/// A stream of ours that has `bytes` and then ends.
+async fn ours(bytes: &[u8]) -> PipeReader {
+    let (reader, mut writer) = pipe().unwrap();
+    writer.write(bytes).await.unwrap();
+    writer.close().await.unwrap();
+    reader
+}
+
+#[test]
+fn an_operation_counts_once_whoever_made_the_stream_o10() {
+    // The first is what it takes to have a stream of ours.
+    let ours_cost = spent_by(async || drop(ours(b"x").await));
+    let check = |expected: usize, cost: usize, body: &str| assert_eq!(cost, expected, "{body}");
+    check(1, spent_by(async || drop(BufReader::new(&b"x"[..]).read_exact(1).await.unwrap())), "a read, theirs");
+    check(1 + ours_cost, spent_by(async || drop(BufReader::new(ours(b"x").await).read_exact(1).await.unwrap())), "a read, ours");
+    let direct = async || assert_eq!(BufReader::new(ours(b"x").await).read(&mut [0; 10_000]).await.unwrap(), 1);
+    check(1 + ours_cost, spent_by(direct), "a read past the buffer, ours");
+    check(3, spent_by(async || assert_eq!(copy(&mut &b"x"[..], &mut Vec::new()).await.unwrap(), 1)), "two reads and a write, theirs");
+    let copied = async || {
+        let (_reader, mut writer) = pipe().unwrap();
+        assert_eq!(copy(&mut ours(b"x").await, &mut writer).await.unwrap(), 1);
+    };
+    check(3 + ours_cost, spent_by(copied), "two reads and a write, ours");
+    let written = async || {
+        let (_reader, writer) = pipe().unwrap();
+        let mut writer = BufWriter::new(writer);
+        writer.write("x").unwrap();
+        writer.flush().await.unwrap();
+        write_all(writer.get_mut(), b"x").await.unwrap();
+    };
+    check(2, spent_by(written), "two writes, ours");
 }
 
 #[test]
