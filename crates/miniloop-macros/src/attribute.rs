@@ -2,14 +2,16 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::parse::Nothing;
 use syn::{Error, Ident, ItemFn, parse2};
 
 /// `#[miniloop::main]`.
 pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> Result<TokenStream, Error> {
-    parse2::<Nothing>(arguments)?;
-    let call = |body| quote!(::miniloop::run(async move #body).unwrap_or_else(|error| ::core::panic!("{error}")));
-    expand(parse2(item)?, call, TokenStream::new())
+    if !arguments.is_empty() {
+        let text = "this attribute takes no arguments: a plain `main` makes a loop with settings of its own by `EventLoop::builder()`";
+        return Err(Error::new_spanned(arguments, text));
+    }
+    let run = |future| quote!(::miniloop::run(#future).unwrap_or_else(|error| ::core::panic!("{error}")));
+    expand(parse2(item)?, run, TokenStream::new())
 }
 
 /// `#[miniloop::test]`.
@@ -22,23 +24,30 @@ pub(crate) fn test(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
             return Err(Error::new_spanned(arguments, text));
         }
     };
-    expand(parse2(item)?, |body| quote!(#run(async move #body)), quote!(#[::core::prelude::v1::test]))
+    expand(parse2(item)?, |future| quote!(#run(#future)), quote!(#[::core::prelude::v1::test]))
 }
 
-/// A plain function with the attributes, name and result of an async one, whose body is what `call` makes of the async body.
-fn expand(function: ItemFn, call: impl FnOnce(TokenStream) -> TokenStream, attribute: TokenStream) -> Result<TokenStream, Error> {
-    let ItemFn { attrs, vis, mut sig, block, .. } = function;
-    if sig.asyncness.take().is_none() {
+/// A plain function with the attributes, name and result of an async one, which stands in it as it was written: so the compiler takes its
+/// body, and what it says of it, for that of any other async function.
+fn expand(function: ItemFn, run: impl FnOnce(TokenStream) -> TokenStream, attribute: TokenStream) -> Result<TokenStream, Error> {
+    let ItemFn { attrs, vis, sig, block, .. } = function;
+    let mut outer = sig.clone();
+    if outer.asyncness.take().is_none() {
         return Err(Error::new_spanned(sig.fn_token, "write `async fn`: there is nothing to run on a loop otherwise"));
     }
     if let Some(first) = sig.inputs.first() {
         return Err(Error::new_spanned(first, "this function is called with nothing: it cannot have parameters"));
     }
-    let body = call(quote!(#block));
+    if let Some(first) = sig.generics.params.first() {
+        return Err(Error::new_spanned(first, "this function is called by nobody who could choose: it cannot be generic"));
+    }
+    let name = &sig.ident;
+    let body = run(quote!(#name()));
     Ok(quote! {
         #attribute
         #(#attrs)*
-        #vis #sig {
+        #vis #outer {
+            #sig #block
             #body
         }
     })

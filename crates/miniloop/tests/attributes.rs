@@ -4,8 +4,11 @@
 
 mod support;
 
+use std::error::Error;
+use std::fmt;
 use std::future::pending;
 use std::num::ParseIntError;
+use std::process::{ExitCode, Termination};
 use std::time::Duration;
 
 use miniloop::{LoopHandle, catch, now, sleep, spawn, testing, yield_now};
@@ -28,6 +31,21 @@ async fn a_test_may_return_a_result() -> Result<(), ParseIntError> {
 #[should_panic(expected = "out of paper")]
 async fn a_test_that_panics_fails_with_its_message() {
     panic!("out of paper");
+}
+
+/// The type of the result is known in the body, as in any function: the boxes become those of the type.
+#[miniloop::test]
+async fn a_result_may_need_its_type_to_be_made() -> Result<(), Box<dyn Error>> {
+    if now().as_nanos() > 0 {
+        return Err(Box::new(fmt::Error));
+    }
+    Ok(())
+}
+
+#[miniloop::test]
+async fn a_test_may_return_whatever_ends_a_program() -> impl Termination {
+    yield_now().await;
+    ExitCode::SUCCESS
 }
 
 #[miniloop::test(system_clock)]
@@ -90,6 +108,12 @@ fn a_deadlock_is_told_with_who_waits_for_what() {
 }
 
 mod program {
+    /// What the attributes write means the crates, whatever is called like them here.
+    mod miniloop {
+        pub(super) use ::miniloop::{main, yield_now};
+    }
+    mod core {}
+
     #[miniloop::main]
     pub(super) async fn main() -> i32 {
         miniloop::yield_now().await;
