@@ -24,6 +24,9 @@ pub struct Dump {
     pub tasks: Vec<TaskDump>,
     /// Callbacks that run again and again: timers of `call_every`, readers, writers.
     pub repeating: Vec<CallbackDump>,
+    /// Jobs for the threads of the [blocking pool](crate::spawn_blocking()): those that have one, then those that wait for one, each in the
+    /// order in which they were submitted.
+    pub blocking: Vec<BlockingDump>,
     /// Callbacks that have yet to run once, in the queue, at a deadline or when something is done.
     pub callbacks_len: usize,
     /// Timers that are armed: sleeping tasks, timeouts, `call_later`.
@@ -104,6 +107,16 @@ pub struct CallbackDump {
     pub place: &'static Location<'static>,
 }
 
+/// A job of the blocking pool. The task that awaits it says that it waits for a blocking job.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BlockingDump {
+    /// The line that submitted it.
+    pub place: &'static Location<'static>,
+    /// A thread has it. Otherwise it waits for one.
+    pub is_running: bool,
+}
+
 impl Dump {
     /// The first task with this name.
     pub fn task(&self, name: &str) -> Option<&TaskDump> {
@@ -128,7 +141,15 @@ impl fmt::Display for Dump {
         for callback in self.repeating.iter().take(DUMP_LINES_MAX) {
             write!(f, "\n  {} at {}", callback.cause, callback.place)?;
         }
-        write_rest(f, self.repeating.len())
+        write_rest(f, self.repeating.len())?;
+        if self.blocking.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\n{}:", counted(self.blocking.len(), "blocking job"))?;
+        for job in self.blocking.iter().take(DUMP_LINES_MAX) {
+            write!(f, "\n  submitted at {}: {}", job.place, if job.is_running { "running" } else { "waits for a thread" })?;
+        }
+        write_rest(f, self.blocking.len())
     }
 }
 
@@ -218,6 +239,7 @@ mod tests {
             now: Instant::from_nanos(1_250_000_000),
             tasks,
             repeating: Vec::new(),
+            blocking: Vec::new(),
             callbacks_len: 1,
             timers_len: 2,
             next_timer: Some(Duration::from_millis(5)),
@@ -247,6 +269,9 @@ mod tests {
         assert!(text.ends_with("\n  and 7 more\n1 callback"), "{text}");
         let width_max = text.lines().map(|line| line.len() - line.trim_start().len()).max();
         assert_eq!(width_max, Some(2 + 2 * DUMP_INDENT_MAX));
+        let job = |is_running| BlockingDump { place: Location::caller(), is_running };
+        let text = Dump { blocking: (0..1_001).map(|number| job(number < 1)).collect(), ..dump(Vec::new()) }.to_string();
+        assert!(text.contains("\n1001 blocking jobs:\n  submitted at ") && text.ends_with(": waits for a thread\n  and 1 more"), "{text}");
     }
 
     #[test]

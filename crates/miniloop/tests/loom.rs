@@ -19,6 +19,7 @@ mod reply;
 #[path = "../src/thread/jobs.rs"]
 mod jobs;
 
+use std::panic::Location;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -339,7 +340,7 @@ fn submit_to_pool(pool: &Arc<PoolJobs>, number: usize, threads: &mut Vec<thread:
     let job = Box::new(move || {
         let _ = sender.send(number);
     });
-    let Ok(queued) = pool.push(job, usize::MAX) else { panic!("the pool is open") };
+    let Ok(queued) = pool.push(job, Location::caller(), usize::MAX) else { panic!("the pool is open") };
     if queued.needs_thread {
         let pool = pool.clone();
         threads.push(thread::spawn(move || pool.work()));
@@ -379,7 +380,7 @@ fn a_job_that_comes_while_the_last_thread_of_a_pool_goes_is_run() {
             assert_eq!(receive(&answer), Some(number));
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(pool.counts(), (0, 0));
+        assert_eq!((pool.counts().threads, pool.survey()), (0, Vec::new()));
     });
 }
 

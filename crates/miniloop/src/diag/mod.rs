@@ -32,7 +32,7 @@ pub use self::on_signal::{dump_on, dump_on_with};
 pub use self::stats::{Stats, stats};
 pub use self::trace::{Finish, TraceGuard, TraceSummary, trace};
 pub use self::watchdog::{Blocked, Watchdog};
-pub use crate::dump::{CallbackDump, Dump, TaskDump, TaskKind, TaskState};
+pub use crate::dump::{BlockingDump, CallbackDump, Dump, TaskDump, TaskKind, TaskState};
 
 use crate::engine::inspect;
 use crate::handle::LoopHandle;

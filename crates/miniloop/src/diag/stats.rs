@@ -1,8 +1,9 @@
 //! How much a loop has done, what it holds, and which of its bounds have bitten.
 //!
-//! Reading is a handful of loads and one lock; nothing is reset, so that any number of observers can take differences.
+//! Reading is a handful of loads and two locks; nothing is reset, so that any number of observers can take differences.
 
 use crate::engine::core::Core;
+use crate::engine::pool_jobs::PoolCounts;
 use crate::handle::LoopHandle;
 
 /// The numbers of a loop, see [`stats`]. Those that count up do so from the making of the loop on.
@@ -34,6 +35,12 @@ pub struct Stats {
     pub inbox: usize,
     /// Jobs in the ready queue.
     pub ready: usize,
+    /// Threads of the blocking pool that have not ended, with a job or without.
+    pub blocking_threads: usize,
+    /// Blocking jobs that one of them runs.
+    pub blocking_running: usize,
+    /// Blocking jobs that wait for one of them.
+    pub blocking_waiting: usize,
 
     /// How often a turn ended with jobs left because [`jobs_per_poll`](crate::Builder::jobs_per_poll) had run. Often: the loop is busy.
     pub turns_full: u64,
@@ -41,6 +48,9 @@ pub struct Stats {
     pub budgets_spent: u64,
     /// How often messages of other threads had to wait for the next round because 1,024 had joined. Often: threads flood the loop.
     pub messages_left: u64,
+    /// How often a blocking job had to wait because as many as there may be [threads](crate::Builder::blocking_threads) had one. Often:
+    /// what waits should be a [`Worker`](crate::thread::Worker), or there are too few of them.
+    pub blocking_waits: u64,
 }
 
 /// The numbers of the loop that runs on this thread.
@@ -71,6 +81,7 @@ impl LoopHandle {
 
 fn read(core: &Core) -> Stats {
     let counters = &core.probes.counters;
+    let pool = core.pool.started_jobs().map_or_else(PoolCounts::default, |jobs| jobs.counts());
     Stats {
         turns: counters.polls.get(),
         rounds: counters.rounds.get(),
@@ -84,8 +95,12 @@ fn read(core: &Core) -> Stats {
         descriptors: core.driver().map_or(0, |driver| driver.len()),
         inbox: core.inbox.len(),
         ready: core.ready.borrow().len(),
+        blocking_threads: pool.threads,
+        blocking_running: pool.running,
+        blocking_waiting: pool.waiting,
         turns_full: counters.full_turns.get(),
         budgets_spent: counters.spent_budgets.get(),
         messages_left: counters.full_mailbags.get(),
+        blocking_waits: pool.waits,
     }
 }

@@ -84,8 +84,8 @@ fn end_pool(core: &Core) {
          `Builder::blocking_grace` sets this limit"
     );
     core.report(Report::new(ReportKind::Degraded, "blocking pool".to_owned(), Location::caller(), message));
-    for (_, job) in never_ran {
-        core.drop_safely(job, "blocking job", Location::caller());
+    for waiting in never_ran {
+        core.drop_safely(waiting.job, "blocking job", Location::caller());
     }
 }
 

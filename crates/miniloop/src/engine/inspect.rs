@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::dump::{CallbackDump, Dump, TaskDump, TaskKind, TaskState};
+use crate::dump::{BlockingDump, CallbackDump, Dump, TaskDump, TaskKind, TaskState};
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, Slot};
@@ -24,12 +24,14 @@ pub(crate) fn dump(core: &Core) -> Dump {
         _ => None,
     });
     repeating.sort_by(|(word, a), (other, b)| (&a.cause, a.place, word).cmp(&(&b.cause, b.place, other)));
+    let blocking = core.pool.started_jobs().map_or_else(Vec::new, |jobs| jobs.survey());
     let is_once = |_, slot: &Slot| matches!(slot.job, Job::Once(_)).then_some(());
     Dump {
         loop_number: core.id.0,
         now,
         tasks: tree(tasks(core)),
         repeating: repeating.into_iter().map(|(_, callback)| callback).collect(),
+        blocking: blocking.into_iter().map(|(place, is_running)| BlockingDump { place, is_running }).collect(),
         callbacks_len: core.survey(is_once).len(),
         timers_len: core.timers_len(),
         next_timer: core.next_deadline().map(|deadline| deadline - now),

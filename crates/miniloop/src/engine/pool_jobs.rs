@@ -10,10 +10,12 @@
 //!
 //! One lock between the loop's thread, which adds and withdraws, and the pool's, which take. First come, first served. A thread is asked
 //! for only when there are more jobs than free threads, so a pool never has more threads than it had jobs at one time. Jobs are user
-//! values: none is run or dropped under the lock. `tests/loom.rs` builds this file again. Next: `pool.rs`, the loop's side.
+//! values: none is run or dropped under the lock. Who looks inside ([`PoolJobs::survey`]) holds it for as long as it takes to copy the
+//! places. `tests/loom.rs` builds this file again. Next: `pool.rs`, the loop's side.
 
 use std::collections::VecDeque;
 use std::mem;
+use std::panic::Location;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -53,20 +55,40 @@ pub(crate) struct PoolRefused {
     pub(crate) is_full: bool,
 }
 
+/// A job that no thread has yet.
+pub(crate) struct WaitingJob {
+    ticket: PoolTicket,
+    /// The line that submitted it.
+    place: &'static Location<'static>,
+    pub(crate) job: PoolJob,
+}
+
+/// How much a pool holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PoolCounts {
+    /// Threads that were asked for and have not ended.
+    pub(crate) threads: usize,
+    pub(crate) running: usize,
+    pub(crate) waiting: usize,
+    /// How often a job has found as many threads as there may be, and none of them free.
+    pub(crate) waits: u64,
+}
+
 /// What was left when the patience of the one who closed was at its end.
 pub(crate) struct Unfinished {
     pub(crate) running: usize,
     /// To be dropped with care.
-    pub(crate) never_ran: VecDeque<(PoolTicket, PoolJob)>,
+    pub(crate) never_ran: VecDeque<WaitingJob>,
 }
 
 struct State {
-    waiting: VecDeque<(PoolTicket, PoolJob)>,
+    waiting: VecDeque<WaitingJob>,
     next_ticket: u64,
-    /// Threads that were asked for and have not ended.
+    /// Threads that were asked for and have not ended. Those without a job take one when they have started or woken.
     threads: usize,
-    /// Those of them that have no job. Each takes one when it has started or woken.
-    free: usize,
+    /// What the others have, in no order, each with the line that submitted it.
+    running: Vec<(PoolTicket, &'static Location<'static>)>,
+    waits: u64,
     is_open: bool,
     /// Who waits until nothing runs and nothing waits. A waker of the loop's own: no foreign code.
     when_quiet: Option<Waker>,
@@ -74,24 +96,24 @@ struct State {
 
 impl PoolJobs {
     pub(crate) fn new(threads_max: usize, idle: Duration) -> PoolJobs {
-        let state = State { waiting: VecDeque::new(), next_ticket: 0, threads: 0, free: 0, is_open: true, when_quiet: None };
+        let state =
+            State { waiting: VecDeque::new(), next_ticket: 0, threads: 0, running: Vec::new(), waits: 0, is_open: true, when_quiet: None };
         PoolJobs { state: Mutex::new(state), changed: Condvar::new(), ended: Condvar::new(), threads_max, idle }
     }
 
     /// Adds a job behind the others, if fewer than `len_max` are waiting.
-    pub(crate) fn push(&self, job: PoolJob, len_max: usize) -> Result<Queued, PoolRefused> {
+    pub(crate) fn push(&self, job: PoolJob, place: &'static Location<'static>, len_max: usize) -> Result<Queued, PoolRefused> {
         let mut state = lock(&self.state);
         if !state.is_open || state.waiting.len() >= len_max {
             return Err(PoolRefused { job, is_full: state.is_open });
         }
         let ticket = PoolTicket(state.next_ticket);
         state.next_ticket += 1;
-        state.waiting.push_back((ticket, job));
-        let needs_thread = state.waiting.len() > state.free && state.threads < self.threads_max;
-        if needs_thread {
-            state.threads += 1;
-            state.free += 1;
-        }
+        state.waiting.push_back(WaitingJob { ticket, place, job });
+        let must_wait = state.waiting.len() > state.free();
+        let needs_thread = must_wait && state.threads < self.threads_max;
+        state.threads += usize::from(needs_thread);
+        state.waits += u64::from(must_wait && !needs_thread);
         drop(state);
         if !needs_thread {
             self.changed.notify_one();
@@ -102,8 +124,8 @@ impl PoolJobs {
     /// Takes a job out again, unless a thread has it already.
     pub(crate) fn withdraw(&self, ticket: PoolTicket) -> Option<PoolJob> {
         let mut state = lock(&self.state);
-        let index = state.waiting.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
-        let job = state.waiting.remove(index).map(|(_, job)| job);
+        let index = state.waiting.binary_search_by_key(&ticket, |waiting| waiting.ticket).ok()?;
+        let job = state.waiting.remove(index).map(|waiting| waiting.job);
         let waker = state.take_quiet_waker();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -123,7 +145,6 @@ impl PoolJobs {
     /// The thread that was asked for cannot be started. False: there is no other one either, so nobody would ever run what waits.
     pub(crate) fn has_other_thread(&self) -> bool {
         let mut state = lock(&self.state);
-        state.free -= 1;
         state.threads -= 1;
         state.threads > 0
     }
@@ -132,12 +153,12 @@ impl PoolJobs {
     pub(crate) fn work(&self) {
         let mut state = lock(&self.state);
         loop {
-            if let Some((_, job)) = state.waiting.pop_front() {
-                state.free -= 1;
+            if let Some(WaitingJob { ticket, place, job }) = state.waiting.pop_front() {
+                state.running.push((ticket, place));
                 drop(state);
                 job();
                 state = lock(&self.state);
-                state.free += 1;
+                state.running.retain(|(running, _)| *running != ticket);
                 state.take_quiet_waker().into_iter().for_each(Waker::wake);
                 continue;
             }
@@ -148,7 +169,6 @@ impl PoolJobs {
                 break;
             }
         }
-        state.free -= 1;
         state.threads -= 1;
         drop(state);
         self.ended.notify_all();
@@ -170,26 +190,33 @@ impl PoolJobs {
         if state.is_quiet() {
             return Ok(());
         }
-        Err(Unfinished { running: state.threads - state.free, never_ran: mem::take(&mut state.waiting) })
+        Err(Unfinished { running: state.running.len(), never_ran: mem::take(&mut state.waiting) })
     }
 
-    /// For tests: threads without a job.
-    #[cfg(test)]
-    pub(crate) fn free(&self) -> usize {
-        lock(&self.state).free
-    }
-
-    /// For tests: threads that were asked for and have not ended, and jobs that wait for one.
-    #[cfg(test)]
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> PoolCounts {
         let state = lock(&self.state);
-        (state.threads, state.waiting.len())
+        PoolCounts { threads: state.threads, running: state.running.len(), waiting: state.waiting.len(), waits: state.waits }
+    }
+
+    /// The jobs in the order in which they were submitted, each with its line and whether a thread has it.
+    pub(crate) fn survey(&self) -> Vec<(&'static Location<'static>, bool)> {
+        let (mut running, waiting): (Vec<_>, Vec<_>) = {
+            let state = lock(&self.state);
+            (state.running.clone(), state.waiting.iter().map(|waiting| (waiting.place, false)).collect())
+        };
+        running.sort_by_key(|(ticket, _)| *ticket);
+        running.into_iter().map(|(_, place)| (place, true)).chain(waiting).collect()
     }
 }
 
 impl State {
     fn is_quiet(&self) -> bool {
-        self.waiting.is_empty() && self.free == self.threads
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    /// How many threads have no job.
+    fn free(&self) -> usize {
+        self.threads - self.running.len()
     }
 
     fn take_quiet_waker(&mut self) -> Option<Waker> {

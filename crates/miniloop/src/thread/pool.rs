@@ -119,7 +119,7 @@ fn submit<R: Send + 'static>(
         return Ok(blocking);
     }
     let jobs = core.pool.jobs();
-    match jobs.push(Box::new(job), len_max) {
+    match jobs.push(Box::new(job), place, len_max) {
         Ok(Queued { ticket, needs_thread }) => {
             blocking.queued = Some((jobs.clone(), ticket));
             if needs_thread {

@@ -1,6 +1,7 @@
 //! Blocking jobs on real loops. Threads meet only at channels and joins, so nothing here depends on who is faster.
 
 use std::cell::RefCell;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::config::{BLOCKING_QUEUE_LEN, BLOCKING_THREADS};
-use crate::engine::pool_jobs::PoolJobs;
+use crate::diag;
+use crate::engine::pool_jobs::{PoolCounts, PoolJobs};
 use crate::thread::{Blocking, BlockingError};
 use crate::{EventLoop, LoopHandle, ReportKind, VirtualClock, spawn, spawn_blocking, try_spawn_blocking, yield_now};
 
@@ -32,12 +34,14 @@ fn gate() -> Gate {
 
 /// The running loop's threads, and the jobs that wait for one.
 fn counts() -> (usize, usize) {
-    LoopHandle::current().core.pool.jobs().counts()
+    let counts = LoopHandle::current().core.pool.jobs().counts();
+    (counts.threads, counts.waiting)
 }
 
 /// The answer comes before the thread is free; until then the next job starts another one.
 async fn a_thread_is_free() {
-    while LoopHandle::current().core.pool.jobs().free() == 0 {
+    let is_one_free = |counts: PoolCounts| counts.threads > counts.running;
+    while !is_one_free(LoopHandle::current().core.pool.jobs().counts()) {
         yield_now().await;
     }
 }
@@ -135,6 +139,35 @@ fn as_many_jobs_run_at_a_time_as_there_are_threads_and_the_others_wait_in_order(
 }
 
 #[test]
+fn who_looks_sees_the_jobs_that_run_and_those_that_wait() {
+    let mut event_loop = with_threads(1);
+    event_loop
+        .run_until_complete(async {
+            assert_eq!(diag::stats().blocking_threads, 0);
+            assert!(diag::dump().blocking.is_empty());
+            let gate = gate();
+            gate.begun.recv().unwrap();
+            let waiting = [(); 2].map(|()| spawn_blocking(|| ()));
+            let line = Location::caller().line() - 1;
+            let stats = diag::stats();
+            assert_eq!((stats.blocking_threads, stats.blocking_running, stats.blocking_waiting, stats.blocking_waits), (1, 1, 2, 2));
+            let jobs: Vec<_> = diag::dump().blocking.into_iter().map(|job| (job.place.line() == line, job.is_running)).collect();
+            assert_eq!(jobs, [(false, true), (true, false), (true, false)]);
+            drop(gate);
+            for job in waiting {
+                job.await.unwrap();
+            }
+            a_thread_is_free().await;
+            let stats = diag::stats();
+            assert_eq!((stats.blocking_running, stats.blocking_waiting, stats.blocking_waits), (0, 0, 2));
+        })
+        .unwrap();
+    let closed = event_loop.handle();
+    event_loop.close();
+    assert_eq!((closed.stats().blocking_threads, closed.dump().blocking.len()), (0, 0));
+}
+
+#[test]
 fn a_loop_has_32_threads_unless_it_is_told_otherwise_and_one_at_least() {
     run(async {
         let gates: Vec<_> = (0..BLOCKING_THREADS).map(|_| gate()).collect();
@@ -212,15 +245,15 @@ fn a_full_queue_refuses_try_spawn_and_lets_spawn_wait() {
 fn a_thread_ends_when_it_was_idle_for_its_time() {
     let jobs = Arc::new(PoolJobs::new(1, Duration::ZERO));
     let (ran, has_run) = mpsc::channel();
-    assert!(jobs.push(Box::new(move || ran.send(()).unwrap()), 1).is_ok_and(|queued| queued.needs_thread));
+    assert!(jobs.push(Box::new(move || ran.send(()).unwrap()), Location::caller(), 1).is_ok_and(|queued| queued.needs_thread));
     jobs.work();
-    assert_eq!((has_run.recv(), jobs.counts()), (Ok(()), (0, 0)));
+    assert_eq!((has_run.recv(), jobs.counts()), (Ok(()), PoolCounts::default()));
 }
 
 #[test]
 fn a_job_for_which_there_is_no_thread_is_refused_and_one_that_can_wait_for_another_thread_waits() {
     let jobs = PoolJobs::new(2, Duration::ZERO);
-    let push = || jobs.push(Box::new(|| ()), 9).ok().unwrap();
+    let push = || jobs.push(Box::new(|| ()), Location::caller(), 9).ok().unwrap();
     let (first, second) = (push(), push());
     assert!(first.needs_thread && second.needs_thread);
     assert!(jobs.has_other_thread());
@@ -256,10 +289,10 @@ fn closing_finishes_what_was_submitted_also_what_nobody_waits_for_o9_c176() {
 #[test]
 fn a_limit_does_not_bite_for_threads_without_a_job() {
     let jobs = PoolJobs::new(1, Duration::MAX);
-    let queued = jobs.push(Box::new(|| ()), 1).ok().unwrap();
+    let queued = jobs.push(Box::new(|| ()), Location::caller(), 1).ok().unwrap();
     assert!(jobs.withdraw(queued.ticket).is_some());
     jobs.close();
-    assert_eq!(jobs.counts(), (1, 0), "a thread that was asked for and has not come yet");
+    assert_eq!(jobs.counts().threads, 1, "a thread that was asked for and has not come yet");
     assert!(jobs.wait_ended(Duration::ZERO).is_ok());
 }
 
