@@ -134,6 +134,9 @@ pub(crate) const PROCESS_OUTPUT_LEN_MAX: usize = 16 * 1_024 * 1_024;
 /// How often a watchdog looks within its limit: it tells at most two looks late.
 pub(crate) const WATCHDOG_LOOKS_PER_LIMIT: u32 = 4;
 
+/// How many words of eight bytes a loop has for the name of what runs, which its watchdog reads.
+pub(crate) const WATCHDOG_NAME_WORDS: usize = 16;
+
 /// However short its limit, a watchdog does not look more often than this.
 pub(crate) const WATCHDOG_INTERVAL_MIN: Duration = Duration::from_millis(1);
 

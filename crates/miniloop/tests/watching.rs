@@ -37,15 +37,16 @@ fn a_watchdog_names_what_blocks_the_loop_while_it_blocks_c179() {
     let (first, second) = (told.clone(), told.clone());
     handle.call_soon(move || {
         let blocked = first.recv().unwrap();
-        assert_eq!((blocked.place.file(), blocked.task), (file!(), None));
+        assert_eq!((blocked.place.file(), blocked.subject.as_str()), (file!(), "callback"));
         assert!(blocked.running_for >= ms(4), "{blocked}");
     });
     let line = Location::caller().line() + 1;
     let task = handle.spawn(async move {
         let blocked = second.recv().unwrap();
-        assert_eq!((blocked.place.line(), blocked.task, blocked.turn), (line, Some(0), 1));
-        assert!(blocked.to_string().starts_with(&format!("task 0, made at {}:{line}:", file!())), "{blocked}");
+        assert_eq!((blocked.place.line(), blocked.subject.as_str(), blocked.turn), (line, "task `pump\n`", 1));
+        assert!(blocked.to_string().starts_with(&format!("task `pump\\n` (made at {}:{line}:", file!())), "{blocked}");
     });
+    let task = task.named("pump\n");
     event_loop.run_until_complete(task).unwrap().unwrap();
     // Its thread has ended, and with it all that it could still tell.
     drop(watchdog);
@@ -55,13 +56,13 @@ fn a_watchdog_names_what_blocks_the_loop_while_it_blocks_c179() {
 #[test]
 fn a_watchdog_sees_the_very_job_that_starts_it_c179() {
     let (mut event_loop, ..) = manual();
-    let place = event_loop
+    let blocked = event_loop
         .run_until_complete(async {
             let (_watchdog, told) = watchdog(&LoopHandle::current());
-            told.recv().unwrap().place
+            told.recv().unwrap()
         })
         .unwrap();
-    assert_eq!(place.file(), file!());
+    assert_eq!((blocked.place.file(), blocked.subject.as_str()), (file!(), "the future given to `run_until_complete`"));
 }
 
 #[test]
@@ -87,16 +88,17 @@ fn a_watchdog_sees_members_of_groups_and_then_the_task_around_them_again_c179() 
     let (_watchdog, told) = watchdog(&handle);
     let member_line = Location::caller().line() + 4;
     let main = async {
-        let blamed = Cell::new(0);
+        let blamed = Cell::new(None);
         let mut group = pin!(task_group(async |g| {
-            g.spawn(async { blamed.set(told.recv().unwrap().place.line()) });
+            g.spawn(async { blamed.set(Some(told.recv().unwrap())) }).named("slow");
         }));
-        let around = poll_fn(|cx| group.as_mut().poll(cx).map(|()| told.recv().unwrap().place.line())).await;
-        (blamed.get(), around)
+        let around = poll_fn(|cx| group.as_mut().poll(cx).map(|()| told.recv().unwrap())).await;
+        [blamed.take().unwrap(), around]
     };
     let main_line = Location::caller().line() + 1;
-    let lines = event_loop.run_until_complete(main).unwrap();
-    assert_eq!(lines, (member_line, main_line));
+    let [member, around] = event_loop.run_until_complete(main).unwrap();
+    assert_eq!((member.subject.as_str(), member.place.line()), ("member `slow`", member_line));
+    assert_eq!((around.subject.as_str(), around.place.line()), ("the future given to `run_until_complete`", main_line));
 }
 
 /// Sends on what is logged, on whichever thread.

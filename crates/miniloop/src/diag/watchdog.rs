@@ -14,10 +14,11 @@ use std::time::Duration;
 use crate::config::{WATCHDOG_INTERVAL_MIN, WATCHDOG_LOOKS_PER_LIMIT};
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::job::Job;
 use crate::engine::probes::PULSE;
 use crate::engine::pulse::{Beat, Pulse};
+use crate::engine::watched::Subject;
 use crate::handle::LoopHandle;
+use crate::one_line::OneLine;
 use crate::panic_payload::PanicPayload;
 use crate::primitives::{Arc, Condvar, Mutex, lock, wait_while};
 use crate::report::{log_error, log_warning};
@@ -38,8 +39,9 @@ use crate::thread::start::start;
 ///     })?;
 ///     miniloop::spawn(async move {
 ///         let text = blocked.recv().unwrap(); // blocks the loop until the watchdog says so
-///         assert!(text.contains("task 0, made at "));
+///         assert!(text.starts_with("task `pump` (made at "));
 ///     })
+///     .named("pump")
 ///     .await
 ///     .unwrap();
 ///     Ok::<(), std::io::Error>(())
@@ -47,7 +49,7 @@ use crate::thread::start::start;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A loop with a watchdog pays a few nanoseconds per job; the thread wakes four times per limit. It may be sent to and dropped on any
+/// A loop with a watchdog pays some 150 ns per job; the thread wakes four times per limit. It may be sent to and dropped on any
 /// thread; dropping it waits for its callback, if that runs.
 #[must_use = "the watchdog ends when it is dropped"]
 pub struct Watchdog {
@@ -61,11 +63,11 @@ pub struct Watchdog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocked {
-    /// The line that made the task or callback that runs.
+    /// What runs: ``task `archive` ``, `callback`, `reader of descriptor 7`, as [reports](crate::Report::subject) have it; of a long name
+    /// the beginning.
+    pub subject: String,
+    /// The line that made it.
     pub place: &'static Location<'static>,
-    /// The number of the task, as in its default name `task-7`; `None` for a callback and the main future. A name that was given cannot be
-    /// read from another thread: a [`dump`](crate::diag::dump) or the report of a [slow callback](crate::Builder::slow_callback) has it.
-    pub task: Option<u64>,
     /// The turn in which it runs, as [`Stats::turns`](crate::diag::Stats::turns) counts them.
     pub turn: u64,
     /// How long it has been running, at least.
@@ -123,12 +125,8 @@ impl fmt::Debug for Watchdog {
 
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Blocked { place, turn, running_for, .. } = self;
-        match self.task {
-            Some(number) => write!(f, "task {number}, made at {place}, ")?,
-            None => write!(f, "a callback made at {place} ")?,
-        }
-        write!(f, "has been blocking the event loop for {running_for:.1?}, in turn {turn}")
+        let Blocked { subject, place, turn, running_for } = self;
+        write!(f, "{} (made at {place}) has been blocking the event loop for {running_for:.1?}, in turn {turn}", OneLine(subject))
     }
 }
 
@@ -137,14 +135,9 @@ fn attach(core: &Core) -> Arc<Pulse> {
     let pulse = core.probes.pulse.borrow_mut().get_or_insert_default().clone();
     pulse.readers.fetch_add(1, Ordering::Relaxed);
     core.probes.set(PULSE, true);
-    let running = context::current_task().and_then(|task| {
-        core.with_slot(task, |slot| match &slot.job {
-            Job::Task(task) => (slot.place, Some(task.number())),
-            _ => (slot.place, None),
-        })
-    });
-    if let Some((place, task)) = running {
-        pulse.begin(place, task, core.probes.counters.polls.get());
+    if let Some((word, place)) = context::current_task().and_then(|word| core.with_slot(word, |slot| (word, slot.place))) {
+        let subject = core.describe(word).unwrap_or_else(|| Subject::Main.to_string());
+        pulse.begin(subject, place, core.probes.counters.polls.get());
     }
     pulse
 }
@@ -188,7 +181,7 @@ impl Watch {
             return None;
         }
         self.has_told = true;
-        Some(Blocked { place: beat.place, task: beat.task, turn: beat.turn, running_for })
+        Some(Blocked { subject: beat.subject, place: beat.place, turn: beat.turn, running_for })
     }
 }
 
@@ -220,7 +213,7 @@ mod tests {
     fn check(beats: &[u64], expected: &[(usize, u64)]) {
         let ms = Duration::from_millis;
         let mut watch = Watch { interval: ms(25), limit: ms(100), beat: 0, looks: 0, has_told: false };
-        let seen = |beat| Beat { beat, place: Location::caller(), task: None, turn: 0 };
+        let seen = |beat| Beat { beat, subject: String::new(), place: Location::caller(), turn: 0 };
         let told = beats.iter().enumerate().filter_map(|(index, beat)| {
             let blocked = watch.look((*beat > 0).then(|| seen(*beat)))?;
             Some((index, blocked.running_for.as_millis() as u64))

@@ -390,8 +390,13 @@ impl Core {
 
     /// The same with `nearest` as the nearest of them.
     pub(crate) fn lineage(&self, nearest: Option<Word>) -> Vec<String> {
-        let name_of = |word| self.task_at(word).map(|task| format!("task `{}`", task.name())).or_else(|| self.member_named(word));
-        std::iter::successors(nearest, |word| self.parent_of(*word)).take(PARENTS_PER_REPORT).filter_map(name_of).collect()
+        let parents = std::iter::successors(nearest, |word| self.parent_of(*word)).take(PARENTS_PER_REPORT);
+        parents.filter_map(|word| self.describe(word)).collect()
+    }
+
+    /// A task or a member of a group as reports name it, while it lives.
+    pub(crate) fn describe(&self, word: Word) -> Option<String> {
+        self.task_at(word).map(|task| format!("task `{}`", task.name())).or_else(|| self.member_named(word))
     }
 
     /// Who spawned a task, or polls a member of a group.

@@ -5,6 +5,7 @@
 //! handler is logged instead of reported: it would be told of itself without end.
 
 use std::cell::Cell;
+use std::fmt::{self, Display};
 use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
@@ -61,7 +62,7 @@ impl<'a> Watched<'a> {
         let mut watched = Watched { core, word, subject, place, around: None, began: None, slice_began: None };
         if let Some(pulse) = &*probes.pulse.borrow() {
             watched.around = pulse.read().filter(|_| matches!(watched.subject, Subject::Member(_)));
-            pulse.begin(place, watched.subject.task_number(), probes.counters.polls.get());
+            pulse.begin(&watched.subject, place, probes.counters.polls.get());
         }
         if !(probes.has(TIMED) || probes.has(TIMELINE) || probes.has(DEBUG)) {
             return watched;
@@ -97,7 +98,7 @@ impl<'a> Watched<'a> {
         };
         probes.slow_inside.set(reported_around + reported_inside + took);
         count(&probes.counters.slow_jobs);
-        let report = Report::new(ReportKind::Slow, self.subject.describe(), self.place, format!("for {took:.1?}; the limit is {limit:?}"));
+        let report = Report::new(ReportKind::Slow, self.subject.to_string(), self.place, format!("for {took:.1?}; the limit is {limit:?}"));
         match self.subject {
             Subject::Report => report.log(),
             _ => self.core.report(report),
@@ -109,8 +110,8 @@ impl Drop for Watched<'_> {
     fn drop(&mut self) {
         let probes = &self.core.probes;
         if let Some(pulse) = &*probes.pulse.borrow() {
-            match self.around {
-                Some(around) => pulse.begin(around.place, around.task, around.turn),
+            match &self.around {
+                Some(around) => pulse.begin(&around.subject, around.place, around.turn),
                 None => pulse.end(),
             }
         }
@@ -125,20 +126,22 @@ impl Drop for Watched<'_> {
     }
 }
 
-impl Subject {
-    /// As reports name it.
-    fn describe(&self) -> String {
+/// As reports name it.
+impl Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Subject::Main => "the future given to `run_until_complete`".to_owned(),
-            Subject::Task { name: Some(name), .. } => format!("task `{name}`"),
-            Subject::Task { number, name: None } => format!("task `task-{number}`"),
-            Subject::Member(name) => name.clone(),
-            Subject::Callback => "callback".to_owned(),
-            Subject::Repeat(cause) => cause.to_string(),
-            Subject::Report => "error handler".to_owned(),
+            Subject::Main => f.write_str("the future given to `run_until_complete`"),
+            Subject::Task { name: Some(name), .. } => write!(f, "task `{name}`"),
+            Subject::Task { number, name: None } => write!(f, "task `task-{number}`"),
+            Subject::Member(name) => f.write_str(name),
+            Subject::Callback => f.write_str("callback"),
+            Subject::Repeat(cause) => cause.fmt(f),
+            Subject::Report => f.write_str("error handler"),
         }
     }
+}
 
+impl Subject {
     fn kind(&self) -> JobKind {
         match self {
             Subject::Main => JobKind::Main,
@@ -147,13 +150,6 @@ impl Subject {
             Subject::Callback => JobKind::Callback,
             Subject::Repeat(_) => JobKind::Repeat,
             Subject::Report => JobKind::Report,
-        }
-    }
-
-    fn task_number(&self) -> Option<u64> {
-        match self {
-            Subject::Task { number, .. } => Some(*number),
-            _ => None,
         }
     }
 }
