@@ -17,9 +17,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("listening on {}", listener.local_addr()?);
         // Who does not keep up loses lines, after a thousand: nobody waits for the slowest.
         let (room, _) = broadcast(1_000);
-        // The task ends with the loop.
-        spawn(welcome(listener, room)).detach();
-        signal::ctrl_c().await?;
+        task_group(async |group| {
+            group.spawn_service(welcome(listener, room)); // stopped when the body has ended; if it fails, so does the group
+            signal::ctrl_c().await
+        })
+        .await?;
         println!("bye");
         Ok(())
     })?

@@ -44,9 +44,10 @@ async fn serve() -> Result<(), GroupError<io::Error>> {
 async fn client(stream: TcpStream) -> io::Result<()> {
     let mut writer = BufWriter::new(&stream);
     // The conversation is what can be stopped; the goodbye is not.
-    match catch(converse(&stream)).await {
+    match catch(converse(&stream, &mut writer)).await {
         Ok(result) => result,
         Err(cleanup) => {
+            // The same writer: what an answer still lacks goes out first.
             writer.write_all("the server stops, goodbye\n").await?;
             writer.close().await?;
             cleanup.finish();
@@ -55,8 +56,8 @@ async fn client(stream: TcpStream) -> io::Result<()> {
     }
 }
 
-async fn converse(stream: &TcpStream) -> io::Result<()> {
-    let (mut lines, mut writer) = (BufReader::new(stream), BufWriter::new(stream));
+async fn converse(stream: &TcpStream, writer: &mut BufWriter<&TcpStream>) -> io::Result<()> {
+    let mut lines = BufReader::new(stream);
     while let Some(line) = lines.read_line().await? {
         writer.write_all(format!("you said {line}\n")).await?;
         writer.flush().await?;

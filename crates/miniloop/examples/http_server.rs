@@ -4,6 +4,7 @@
 //! Next: `tls.rs`
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{FutureExt, select};
@@ -14,7 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use miniloop::hyper::{HyperIo, HyperTimer};
 use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{signal, task_group};
+use miniloop::{catch, signal, task_group};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     miniloop::run(async {
@@ -45,7 +46,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn serve(stream: TcpStream) -> std::io::Result<()> {
     let mut server = http1::Builder::new();
     server.timer(HyperTimer::new()).header_read_timeout(Duration::from_secs(10));
-    server.serve_connection(HyperIo::new(stream), service_fn(answer)).await.map_err(std::io::Error::other)
+    let mut connection = pin!(server.serve_connection(HyperIo::new(stream), service_fn(answer)));
+    let result = match catch(connection.as_mut()).await {
+        Ok(result) => result,
+        Err(cleanup) => {
+            // The request that is under way is answered, in the grace that the loop gives. There is no next one.
+            connection.as_mut().graceful_shutdown();
+            let result = connection.await;
+            cleanup.finish();
+            result
+        }
+    };
+    result.map_err(std::io::Error::other)
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {

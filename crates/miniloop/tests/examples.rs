@@ -292,6 +292,17 @@ fn the_http_server_answers_and_ends_on_ctrl_c() {
     let shout = "POST /shout HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
     assert!(request(shout).ends_with("\r\n\r\nHELLO"));
     assert!(request("no such thing\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
+    // A request that is under way when the server is told to end: it has been asked for its body.
+    let mut late = BufReader::new(TcpStream::connect(&address).unwrap());
+    let head = b"POST /shout HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n";
+    late.get_mut().write_all(head).unwrap();
+    let mut answer = String::new();
+    late.read_line(&mut answer).unwrap();
+    assert_eq!(answer, "HTTP/1.1 100 Continue\r\n");
     server.interrupt();
-    assert_eq!(server.finish(), ["bye"]);
+    assert_eq!(server.next_line(), "bye");
+    late.get_mut().write_all(b"hello").unwrap();
+    late.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("\r\n\r\nHELLO"), "{answer}");
+    assert!(server.finish().is_empty());
 }
