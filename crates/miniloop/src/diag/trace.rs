@@ -8,12 +8,16 @@ use std::fmt;
 use std::fs::File;
 use std::future::Future;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ioctl_fionbio};
 
 use crate::config::{TRACE_EVENTS_MAX, TRACE_WRITE_GRACE};
 use crate::diag::chrome;
@@ -48,8 +52,8 @@ use crate::thread::start::start;
 /// ```
 ///
 /// # Errors
-/// The file cannot be made; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded: then the file is
-/// left as it is.
+/// The file cannot be made; [`BrokenPipe`](io::ErrorKind::BrokenPipe) for a named pipe that nobody reads;
+/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a trace of this loop is being recorded: then the file is left as it is.
 ///
 /// # Panics
 /// Outside a loop.
@@ -58,7 +62,22 @@ pub fn trace(path: impl AsRef<Path>) -> io::Result<TraceGuard> {
     let handle = LoopHandle::current();
     // First: what the file holds is not lost for a trace that is refused.
     handle.check_untraced()?;
-    handle.trace(File::create(path)?)
+    handle.trace(create(path.as_ref())?)
+}
+
+/// A pipe that nobody reads would hold the loop until somebody does. So opening it must not block, and writing may.
+fn create(path: &Path) -> io::Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().write(true).create(true).truncate(true).custom_flags(nonblocking).open(path);
+    let file = opened.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NXIO) => {
+            let text = format!("nobody reads the pipe {}: start its reader first, or name a file", path.display());
+            io::Error::new(io::ErrorKind::BrokenPipe, text)
+        }
+        _ => error,
+    })?;
+    ioctl_fionbio(&file, false)?;
+    Ok(file)
 }
 
 impl LoopHandle {
@@ -241,7 +260,10 @@ fn log_unwritten(error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::sync::mpsc::{Receiver, channel};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
     use crate::EventLoop;
@@ -269,6 +291,25 @@ mod tests {
         drop(trace);
         // The next one is written.
         assert!(event_loop.handle().trace(io::sink()).unwrap().is_written_within(TRACE_WRITE_GRACE));
+    }
+
+    #[test]
+    fn a_named_pipe_holds_nobody_while_it_has_no_reader_and_gets_the_trace_when_it_has_one() {
+        let mut event_loop = EventLoop::new().unwrap();
+        let path = std::env::temp_dir().join(format!("miniloop-trace-{}", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _loop_is_current = event_loop.handle().enter();
+        let error = trace(&path).unwrap_err();
+        assert_eq!(error.to_string(), format!("nobody reads the pipe {}: start its reader first, or name a file", path.display()));
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let mut reader = File::options().read(true).custom_flags(nonblocking).open(&path).unwrap();
+        let trace = trace(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        ioctl_fionbio(&reader, false).unwrap();
+        event_loop.run_until_complete(trace.finish()).unwrap().unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert!(text.contains("thread_name"), "{text}");
     }
 
     #[test]
