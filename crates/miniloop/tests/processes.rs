@@ -418,9 +418,10 @@ fn a_start_that_runs_out_of_descriptors_leaves_nothing_c187() {
     in_a_process_of_its_own("a_start_that_runs_out_of_descriptors_leaves_nothing_c187", || {
         on_a_loop(async || {
             setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).unwrap();
-            // Without pipes the process itself starts, and it is the descriptor that stands for it which cannot be had.
+            // Without pipes it is the descriptor that stands for the process which cannot be had.
             for stdio in [Stdio::piped, Stdio::inherit] {
                 let mut failed_count = 0;
+                let faults_before = faults_of_children();
                 for room in 0.. {
                     let open_before = open_descriptors();
                     let mut hoard = Vec::from_iter(std::iter::from_fn(|| File::open("/dev/null").ok()));
@@ -442,11 +443,19 @@ fn a_start_that_runs_out_of_descriptors_leaves_nothing_c187() {
                     assert_eq!(open_descriptors(), open_before);
                     let children = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
                     assert_eq!(children.err(), Some(Errno::CHILD), "no process, no zombie");
+                    assert_eq!(faults_of_children(), faults_before, "nothing was started only to be killed");
                 }
                 assert!(failed_count > 0);
             }
         });
     });
+}
+
+/// How many page faults the children had that have been waited for, proc_pid_stat(5): no process lives without one.
+fn faults_of_children() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_name, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(8).unwrap().parse().unwrap()
 }
 
 fn open_descriptors() -> Vec<u64> {

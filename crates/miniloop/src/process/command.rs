@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, ExitStatus, Output, Stdio};
 
 use super::child::Child;
+use super::watch::reserve_descriptor;
 use crate::config::PROCESS_OUTPUT_LEN_MAX;
 use crate::engine::context;
 
@@ -224,7 +225,11 @@ impl Command {
         stdin.map(|stdin| self.command.stdin(stdin));
         stdout.map(|stdout| self.command.stdout(stdout));
         stderr.map(|stderr| self.command.stderr(stderr));
-        let started = self.command.spawn().and_then(|child| Child::new(child, self.is_killed_on_drop, self.output_limit));
+        let started = reserve_descriptor().and_then(|reserved| {
+            let child = self.command.spawn()?;
+            drop(reserved);
+            Child::new(child, self.is_killed_on_drop, self.output_limit)
+        });
         started.map_err(|source| {
             let (program, directory) = (self.command.get_program().to_string_lossy().into_owned(), self.directory.clone());
             io::Error::new(source.kind(), StartError { program, directory, source })
@@ -246,7 +251,11 @@ impl fmt::Display for StartError {
         if let Some(directory) = &self.directory {
             write!(f, " in {}", directory.display())?;
         }
-        write!(f, ": {}", self.source)
+        write!(f, ": {}", self.source)?;
+        match self.source.kind() {
+            io::ErrorKind::WouldBlock => f.write_str("; its user may have no more processes and threads: see `ulimit -u`"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -259,5 +268,19 @@ impl std::error::Error for StartError {
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.command.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_user_who_may_have_no_more_processes_is_told_where_the_limit_is() {
+        let error = StartError { program: "cat".into(), directory: None, source: Errno::AGAIN.into() };
+        assert!(error.to_string().starts_with("cannot start `cat`: "), "{error}");
+        assert!(error.to_string().ends_with("; its user may have no more processes and threads: see `ulimit -u`"), "{error}");
     }
 }

@@ -22,7 +22,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal, waitid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, pidfd_open, pidfd_send_signal, waitid};
 
 use crate::driver::{Direction, Kind};
 use crate::engine::context;
@@ -89,6 +89,15 @@ impl Watch {
     }
 }
 
+/// Takes a place for the descriptor that will stand for a process, to be dropped right before that is made. Without one nothing is started:
+/// it would have begun its work, and could only be killed.
+pub(super) fn reserve_descriptor() -> io::Result<OwnedFd> {
+    pidfd_open(getpid(), PidfdFlags::empty()).map_err(|errno| match errno {
+        Errno::NOSYS => io::Error::new(io::ErrorKind::Unsupported, "processes need `pidfd_open`, which Linux has since 5.3"),
+        errno => errno.into(),
+    })
+}
+
 /// Waits for the end of a process.
 pub(super) struct Exited<'a> {
     process: &'a Process,
@@ -144,10 +153,7 @@ impl Process {
             Err(errno) => {
                 // Nobody could wait for it. This blocks until the system has ended it, which it does at once.
                 let _it_has_ended = child.kill().and_then(|()| child.wait());
-                Err(match errno {
-                    Errno::NOSYS => io::Error::new(io::ErrorKind::Unsupported, "processes need `pidfd_open`, which Linux has since 5.3"),
-                    errno => errno.into(),
-                })
+                Err(errno.into())
             }
         }
     }
