@@ -117,7 +117,7 @@ impl Poll {
                 asked.push(PollFd::from_borrowed_fd(fd, flags));
             }
         }
-        let result = poll(&mut asked, timeout);
+        let result = poll(&mut asked, timeout).map_err(|errno| told(errno, asked.len()));
         if result.is_ok() {
             for answer in asked.iter().filter(|answer| !answer.revents().is_empty()) {
                 self.collect(answer);
@@ -125,8 +125,7 @@ impl Poll {
         }
         asked.clear();
         self.asked = asked;
-        result?;
-        Ok(())
+        result.map(drop)
     }
 
     /// Takes in what one number has to say.
@@ -161,6 +160,15 @@ impl Poll {
     pub(super) fn event(&self, index: usize) -> (u64, Readiness) {
         self.events[index]
     }
+}
+
+/// The kernel refuses to be asked about more numbers than the process may open, if that limit was lowered afterwards.
+fn told(errno: Errno, asked_len: usize) -> io::Error {
+    if errno != Errno::INVAL {
+        return errno.into();
+    }
+    let text = format!("poll(2) refuses to watch {asked_len} descriptors, more than a process may open: raise the limit, `ulimit -n`");
+    io::Error::new(io::ErrorKind::QuotaExceeded, text)
 }
 
 /// What tells one open file from the next of the same number: not all systems can, and not for all kinds of files.

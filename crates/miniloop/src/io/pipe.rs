@@ -120,7 +120,12 @@ impl PipeWriter {
     /// Closes the pipe. In its place comes the end of another that nobody reads: what is written from now on fails as it should, and there
     /// is a descriptor still.
     fn close(&mut self) -> io::Result<()> {
-        let (nobody, writer) = os::pipe()?;
+        let (nobody, writer) = os::pipe().map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("a pipe is still open, since its end needs two more descriptors: drop it instead ({error})"),
+            )
+        })?;
         drop(nobody);
         self.inner = Inner::Os(ByteStream { registration: Registration::always_ready(), bytes: PipeEnd(writer) });
         Ok(())
@@ -141,7 +146,8 @@ impl AsyncWrite for PipeWriter {
         Poll::Ready(Ok(()))
     }
 
-    /// Closes the pipe: who reads reads to the end, unless another process has this end too.
+    /// Closes the pipe: who reads reads to the end, unless another process has this end too. It is an error if no descriptors are left:
+    /// then the pipe is still open, and can be dropped, which needs none.
     fn poll_close(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.close())
     }
