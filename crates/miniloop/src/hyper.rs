@@ -43,12 +43,15 @@ use futures_io::{AsyncRead, AsyncWrite};
 use crate::clock;
 use crate::config::HYPER_READ_LEN;
 use crate::engine::context;
-use crate::engine::job::Job;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 use crate::task::spawn;
 
 /// A stream of miniloop, or any with the traits of `futures-io`, as hyper wants it.
+///
+/// After an upgrade the stream comes back by `without_shutdown` of hyper's connection, along with what has been read of the new protocol:
+/// `with_upgrades` wants streams that may leave their thread. On a stream of another crate that cannot write several slices at once, have
+/// hyper put each answer together first (`writev(false)`), or head and body go out apart.
 ///
 /// # Cancellation
 /// As that of the stream: this holds no bytes.
@@ -68,7 +71,7 @@ impl<S> HyperIo<S> {
         &self.stream
     }
 
-    /// The stream, to keep: after an upgrade, say.
+    /// The stream, to keep.
     pub fn into_inner(self) -> S {
         self.stream
     }
@@ -107,7 +110,8 @@ impl<S: AsyncWrite + Unpin> Write for HyperIo<S> {
         Pin::new(&mut self.stream).poll_close(cx)
     }
 
-    /// `futures-io` does not say. The sockets of this crate write several slices at once; a stream that does not writes the first.
+    /// `futures-io` does not say. The sockets of this crate, and TLS over them, write several slices at once; a stream that does not writes
+    /// the first.
     fn is_write_vectored(&self) -> bool {
         true
     }
@@ -123,7 +127,8 @@ impl<S: fmt::Debug> fmt::Debug for HyperIo<S> {
     }
 }
 
-/// Runs the tasks of hyper's HTTP/2 on the running loop. A panic of one is reported.
+/// Runs the tasks of hyper's HTTP/2 on the running loop, to which they belong: a panic of one is reported. A request that is being answered
+/// ends with its connection.
 ///
 /// # Panics
 /// Outside a loop.
@@ -136,7 +141,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for HyperExecutor {
     }
 }
 
-/// hyper's timeouts in the time of the running loop: in virtual time where that is virtual.
+/// hyper's timeouts in the time of the running loop: in virtual time where that is virtual, of the loop on which it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct HyperTimer {
     /// One moment on both clocks: hyper counts in the standard library's instants.
@@ -181,23 +186,21 @@ impl Future for Nap {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        context::waits_for("a time limit of hyper");
         let core = context::current();
-        let mut waker = cx.waker().clone();
-        match self.armed {
+        let polled = match self.armed {
             None => {
-                self.armed = Some(core.arm_waker(self.deadline, waker, Location::caller()));
+                self.armed = Some(core.arm_waker(self.deadline, cx.waker().clone(), Location::caller()));
                 Poll::Pending
             }
             Some(word) => {
-                let is_armed = core.with_slot(word, |slot| {
-                    if let Job::Deadline(present) = &mut slot.job {
-                        std::mem::swap(present, &mut waker);
-                    }
-                });
-                if is_armed.is_some() { Poll::Pending } else { Poll::Ready(()) }
+                context::check_home(word.loop_id(), "time limit of hyper");
+                core.poll_armed(word, self.deadline, cx)
             }
+        };
+        if polled.is_pending() {
+            context::waits_for("a time limit of hyper");
         }
+        polled
     }
 }
 

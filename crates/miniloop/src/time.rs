@@ -8,14 +8,13 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::FusedFuture;
 
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::job::Job;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 
@@ -158,18 +157,8 @@ impl Sleep {
                 Poll::Pending
             }
             State::Waiting(word) => {
-                // Cloned before the slot is borrowed, and what stood there is dropped after.
-                let mut waker = cx.waker().clone();
-                let is_armed = self.core.with_slot(word, |slot| {
-                    if let Job::Deadline(present) = &mut slot.job {
-                        std::mem::swap(present, &mut waker);
-                    }
-                });
-                // A loop that has been closed has dropped its timers; their time has not come by that.
-                let is_dropped = || self.core.is_closed() && self.deadline.is_some_and(|deadline| self.core.now() < deadline);
-                if is_armed.is_some() || is_dropped() {
-                    return Poll::Pending;
-                }
+                // Without a deadline it was woken at once, so every poll but the first is late enough.
+                ready!(self.core.poll_armed(word, self.deadline.unwrap_or(Instant::from_nanos(0)), cx));
                 self.state = State::Done;
                 Poll::Ready(())
             }

@@ -2,15 +2,25 @@
 
 #![cfg(all(feature = "hyper", feature = "tokio-io"))]
 
+mod support;
+
+use std::cell::Cell;
 use std::convert::Infallible;
+use std::future::{pending, poll_fn};
+use std::io::IoSlice;
+use std::pin::Pin;
 use std::time::Duration;
 
+use miniloop::io::{BufReader, write_all};
 use miniloop::net::UnixStream;
-use miniloop::{now, spawn, testing};
+use miniloop::sync::channel::channel;
+use miniloop::{Abandoned, now, promise, spawn, testing, timeout};
+use support::panic_of;
 
 mod http {
     use http_body_util::{BodyExt, Full};
     use hyper::body::{Bytes, Incoming};
+    use hyper::rt::Timer;
     use hyper::service::service_fn;
     use hyper::{Request, Response, client, server};
     use miniloop::hyper::{HyperExecutor, HyperIo, HyperTimer};
@@ -65,6 +75,92 @@ mod http {
     }
 
     #[test]
+    fn a_request_of_http_2_ends_with_its_connection() {
+        testing::run(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (resolver, dropped) = promise::<(), Abandoned>();
+            let resolver = Cell::new(Some(resolver));
+            let (begun, mut begins) = channel(1);
+            let answer_never = service_fn(move |_: Request<Incoming>| {
+                let (resolver, begun) = (resolver.take(), begun.clone());
+                async move {
+                    begun.send(()).await.unwrap();
+                    pending::<()>().await;
+                    drop(resolver);
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
+                }
+            });
+            let served = spawn(server::conn::http2::Builder::new(HyperExecutor).serve_connection(HyperIo::new(ours), answer_never));
+            let (mut sender, connection) = client::conn::http2::handshake(HyperExecutor, HyperIo::new(theirs)).await.unwrap();
+            let _connection = spawn(connection);
+            let _asking = spawn(sender.send_request(Request::get("http://localhost/").body(Full::new(Bytes::new())).unwrap()));
+            begins.recv().await.unwrap();
+            served.abort();
+            assert_eq!(dropped.await, Err(Abandoned));
+        });
+    }
+
+    #[test]
+    fn a_panic_while_a_request_of_http_2_is_answered_is_reported() {
+        let (message, _) = panic_of(|| {
+            testing::run(async {
+                let (ours, theirs) = UnixStream::pair().unwrap();
+                let answer = service_fn(async |_: Request<Incoming>| -> Result<Response<Full<Bytes>>, Infallible> { panic!("no answer") });
+                let _served = spawn(server::conn::http2::Builder::new(HyperExecutor).serve_connection(HyperIo::new(ours), answer));
+                let (mut sender, connection) = client::conn::http2::handshake(HyperExecutor, HyperIo::new(theirs)).await.unwrap();
+                let _connection = spawn(connection);
+                sender.send_request(Request::get("http://localhost/").body(Full::new(Bytes::new())).unwrap()).await.unwrap();
+            });
+        });
+        assert!(message.contains("hyper") && message.contains("no answer"), "{message}");
+    }
+
+    #[test]
+    fn an_upgrade_gives_the_stream_back_with_what_has_come_for_it() {
+        testing::run(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: shout\r\n\r\nearly\n";
+            write_all(&mut &theirs, request).await.unwrap();
+            let switch = service_fn(async |_| {
+                let answer = Response::builder().status(101).header("connection", "upgrade").header("upgrade", "shout");
+                Ok::<_, Infallible>(answer.body(Full::new(Bytes::new())).unwrap())
+            });
+            let parts = server::conn::http1::Builder::new().serve_connection(HyperIo::new(ours), switch).without_shutdown().await.unwrap();
+            assert_eq!(parts.read_buf, "early\n");
+            write_all(&mut &parts.io.into_inner(), b"EARLY\n").await.unwrap();
+            let mut heard = BufReader::new(theirs);
+            assert_eq!(heard.read_line().await.unwrap().as_deref(), Some("HTTP/1.1 101 Switching Protocols"));
+            while heard.read_line().await.unwrap().unwrap() != "" {}
+            assert_eq!(heard.read_line().await.unwrap().as_deref(), Some("EARLY"));
+        });
+    }
+
+    #[test]
+    fn a_time_limit_that_is_set_anew_ends_at_its_new_time() {
+        testing::run(async {
+            let (timer, start) = (HyperTimer::new(), now());
+            let mut limit = timer.sleep(Duration::from_secs(10));
+            assert!(timeout(Duration::from_secs(4), &mut limit).await.is_err());
+            timer.reset(&mut limit, timer.now() + Duration::from_secs(10));
+            limit.await;
+            assert_eq!(now() - start, Duration::from_secs(14));
+            timer.sleep_until(timer.now() - Duration::from_secs(20)).await;
+            assert_eq!(now() - start, Duration::from_secs(14));
+        });
+    }
+
+    #[test]
+    fn a_time_limit_of_another_loop_says_so() {
+        let mut limit = None;
+        testing::run(async {
+            let limit = limit.insert(HyperTimer::new().sleep(Duration::MAX));
+            assert!(timeout(Duration::from_secs(1), limit).await.is_err());
+        });
+        let (message, _) = panic_of(|| testing::run(async { limit.as_mut().unwrap().await }));
+        assert!(message.contains("time limit of hyper belongs to event loop"), "{message}");
+    }
+
+    #[test]
     fn a_broken_client_ends_its_own_connection() {
         testing::run(async {
             let (ours, theirs) = UnixStream::pair().unwrap();
@@ -77,7 +173,7 @@ mod http {
 
 mod tokio_traits {
     use miniloop::tokio_io::TokioIo;
-    use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
     use super::*;
 
@@ -97,6 +193,21 @@ mod tokio_traits {
             reader.read_to_end(&mut rest).await.unwrap();
             assert_eq!((line.as_str(), rest.len()), ("a line\n", 1_000_000));
             writing.await.unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn several_slices_are_one_write() {
+        testing::run(async {
+            let (ours, _theirs) = UnixStream::pair().unwrap();
+            let slices = [b"head".as_slice(), b"body"].map(IoSlice::new);
+            let mut stream = TokioIo::new(&ours);
+            assert!(stream.is_write_vectored());
+            assert_eq!(stream.write_vectored(&slices).await.unwrap(), 8);
+            let mut stream = miniloop::hyper::HyperIo::new(&ours);
+            assert!(hyper::rt::Write::is_write_vectored(&stream));
+            let writing = poll_fn(|cx| hyper::rt::Write::poll_write_vectored(Pin::new(&mut stream), cx, &slices));
+            assert_eq!(writing.await.unwrap(), 8);
         });
     }
 }

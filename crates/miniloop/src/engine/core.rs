@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -325,6 +325,20 @@ impl Core {
         let word = self.insert(Job::Deadline(waker), place);
         self.arm(word, deadline);
         word
+    }
+
+    /// Whether the time of what [`Core::arm_waker`] has set has come; if not, `cx` is who is woken.
+    pub(crate) fn poll_armed(&self, word: Word, deadline: Instant, cx: &Context<'_>) -> Poll<()> {
+        // Cloned before the slot is borrowed, and what stood there is dropped after.
+        let mut waker = cx.waker().clone();
+        let is_armed = self.with_slot(word, |slot| {
+            if let Job::Deadline(present) = &mut slot.job {
+                std::mem::swap(present, &mut waker);
+            }
+        });
+        // A loop that has been closed has dropped its timers; their time has not come by that.
+        let is_dropped = || self.is_closed() && self.now() < deadline;
+        if is_armed.is_some() || is_dropped() { Poll::Pending } else { Poll::Ready(()) }
     }
 
     /// The deadline of the next live timer.
