@@ -37,6 +37,7 @@ use crate::event_loop::EventLoop;
 /// When the test does; when something failed that nobody has read (a callback, a detached task, a dropped one that panicked), also after
 /// the test's end, while what it left is being cancelled; when nothing can happen any more, with a [dump](crate::diag::dump) of who waits
 /// for what.
+#[track_caller]
 pub fn run<F: Future>(test: F) -> F::Output {
     run_with(VirtualClock::jumping().into(), test)
 }
@@ -49,12 +50,17 @@ pub fn run<F: Future>(test: F) -> F::Output {
 ///
 /// # Panics
 /// As [`run`].
+#[track_caller]
 pub fn run_on_system_clock<F: Future>(test: F) -> F::Output {
     run_with(Clock::SYSTEM, test)
 }
 
+#[track_caller]
 fn run_with<F: Future>(clock: Clock, test: F) -> F::Output {
-    let mut event_loop = EventLoop::builder().clock(clock).build().unwrap_or_else(|error| panic!("{error}"));
+    let mut event_loop = match EventLoop::builder().clock(clock).build() {
+        Ok(event_loop) => event_loop,
+        Err(error) => panic!("{error}"),
+    };
     let unread = Rc::new(RefCell::new(Vec::new()));
     let seen = unread.clone();
     event_loop.handle().on_error(move |report| {

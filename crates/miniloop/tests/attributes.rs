@@ -55,10 +55,11 @@ async fn a_test_can_have_the_systems_clock() {
 
 #[track_caller]
 fn check(test: impl Future<Output = ()>, expected: &[&str]) {
-    let (message, _) = panic_of(|| testing::run(test));
+    let (message, blamed) = panic_of(|| testing::run(test));
     for text in expected {
         assert!(message.contains(text), "{text} in {message}");
     }
+    assert!(blamed.ends_with("attributes.rs") && !message.contains("testing.rs"), "at {blamed}: {message}");
 }
 
 #[test]
