@@ -223,6 +223,24 @@ assert_eq!(theirs.try_recv(&mut [0; 16])?, 5);
                     os.registration.try_io(Direction::Read, || os.receive(buffer))
                 }
 
+                /// [`try_recv`](Self::try_recv) that leaves the message where it is.
+                ///
+                /// # Errors
+                /// As [`try_recv`](Self::try_recv).
+                pub fn try_peek(&self, buffer: &mut [u8]) -> Result<usize> {
+                    let os = self.os();
+                    os.registration.try_io(Direction::Read, || os.peek(buffer))
+                }
+
+                /// [`try_peek`](Self::try_peek) that says where the message comes from.
+                ///
+                /// # Errors
+                /// As [`try_recv`](Self::try_recv).
+                pub fn try_peek_from(&self, buffer: &mut [u8]) -> Result<(usize, $address)> {
+                    let os = self.os();
+                    os.registration.try_io(Direction::Read, || os.socket.receive_from(buffer, true))
+                }
+
                 /// [`try_recv`](Self::try_recv) that says where the message comes from.
                 ///
                 /// # Errors

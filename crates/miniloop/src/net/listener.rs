@@ -78,8 +78,7 @@ impl<S: AsFd> OsListener<S> {
 pub(super) fn poll_accept<L: Listener>(listener: &L, cx: &mut Context<'_>) -> Poll<io::Result<(L::Stream, L::Address)>> {
     let os = listener.os();
     let mut rest = os.rest.take();
-    let result =
-        poll_with(listener, &mut rest, cx, |cx| os.registration.poll_io(Direction::Read, Place::Alone, cx, || try_accept(listener)));
+    let result = poll_with(listener, &mut rest, cx, |cx| os.registration.poll_io(Direction::Read, Place::Alone, cx, || take(listener)));
     os.rest.replace(rest);
     result
 }
@@ -108,9 +107,20 @@ fn poll_with<L: Listener>(
     }
 }
 
+/// [`TcpListener::try_accept`](super::TcpListener::try_accept).
+pub(super) fn try_accept<L: Listener>(listener: &L) -> io::Result<(L::Stream, L::Address)> {
+    let os = listener.os();
+    loop {
+        if let Some(connection) = os.registration.try_io(Direction::Read, || take(listener))? {
+            os.is_starved.set(false);
+            return Ok(connection);
+        }
+    }
+}
+
 /// Takes a connection from the kernel. `None` if it broke before it was taken: an operation like any other, so that a flood of them is
 /// counted against the task's budget.
-fn try_accept<L: Listener>(listener: &L) -> io::Result<Option<(L::Stream, L::Address)>> {
+fn take<L: Listener>(listener: &L) -> io::Result<Option<(L::Stream, L::Address)>> {
     match system_calls::accept(&listener.os().socket) {
         Ok((socket, address)) => L::connection(socket, address).map(Some),
         Err(error) if is_of_the_connection(&error) => Ok(None),
@@ -145,7 +155,7 @@ impl<'a, L: Listener> Incoming<'a, L> {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(L::Stream, L::Address)>> {
         let Self { listener, line, rest } = self;
-        poll_with(*listener, rest, cx, |cx| line.poll_io(cx, || try_accept(*listener)))
+        poll_with(*listener, rest, cx, |cx| line.poll_io(cx, || take(*listener)))
     }
 }
 

@@ -1,4 +1,5 @@
-//! What the byte streams of TCP and of Unix sockets share: the same system calls move their bytes, and the same call ends a direction.
+//! What the byte streams of TCP and of Unix sockets share: the same system calls move their bytes and look at them, and the same call ends
+//! a direction.
 //!
 //! Next: `tcp_stream.rs` and `unix_stream.rs`.
 
@@ -62,3 +63,52 @@ impl<S: StreamSocket> WriteCalls for S {
         }
     }
 }
+
+/// The public methods that both have, beside those of all byte streams. The type has a private method `os`, which lends its `ByteStream`.
+macro_rules! socket_methods {
+    ($type:ty) => {
+        const _: () = {
+            use std::io::Result;
+            use std::net::Shutdown;
+
+            use futures_core::FusedFuture;
+
+            use crate::driver::Direction;
+            use crate::net::system_calls;
+
+            impl $type {
+                /// Reads as [`read`](Self::read) does, and leaves the bytes where they are: to see what a peer wants before it is decided
+                /// who serves it.
+                ///
+                /// # Errors
+                /// As [`read`](Self::read).
+                ///
+                /// # Cancellation
+                /// Nothing is lost.
+                pub fn peek<'a>(&'a self, buffer: &'a mut [u8]) -> impl FusedFuture<Output = Result<usize>> + Unpin + 'a {
+                    let os = self.os();
+                    os.registration.io(Direction::Read, || system_calls::peek(&os.bytes, buffer))
+                }
+
+                /// [`peek`](Self::peek) at what is there now, by one system call.
+                ///
+                /// # Errors
+                /// As [`try_read`](Self::try_read).
+                pub fn try_peek(&self, buffer: &mut [u8]) -> Result<usize> {
+                    let os = self.os();
+                    os.registration.try_io(Direction::Read, || system_calls::peek(&os.bytes, buffer))
+                }
+
+                /// Ends one direction, or both, at once. The peer reads to the end; the other direction goes on.
+                ///
+                /// # Errors
+                /// `NotConnected` when the connection has gone.
+                pub fn shutdown(&self, how: Shutdown) -> Result<()> {
+                    self.os().bytes.shutdown(how)
+                }
+            }
+        };
+    };
+}
+
+pub(super) use socket_methods;

@@ -7,18 +7,17 @@
 //! Next: `unix_stream.rs`, `split.rs`, and `../sock.rs` for sockets that the user made.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use futures_core::FusedFuture;
 use rustix::net::sockopt;
 
-use super::socket::Stream;
+use super::socket::{Stream, socket_methods};
 use super::system_calls;
 use crate::byte_stream::{ByteStream, WriteCalls};
 use crate::byte_stream_methods::{delegate_write, descriptor_traits, read_methods, write_methods};
-use crate::driver::{Direction, Kind};
+use crate::driver::Kind;
 
 /// A TCP connection.
 ///
@@ -92,27 +91,6 @@ impl TcpStream {
         os
     }
 
-    /// Reads as [`read`](Self::read) does, and leaves the bytes where they are: to see what a peer wants before it is decided who serves
-    /// it.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    ///
-    /// # Cancellation
-    /// Nothing is lost.
-    pub fn peek<'a>(&'a self, buffer: &'a mut [u8]) -> impl FusedFuture<Output = io::Result<usize>> + Unpin + 'a {
-        let os = self.os();
-        os.registration.io(Direction::Read, || system_calls::peek(&os.bytes, buffer))
-    }
-
-    /// Ends one direction, or both, at once. The peer reads to the end; the other direction goes on.
-    ///
-    /// # Errors
-    /// `NotConnected` when the connection has gone.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.os().bytes.shutdown(how)
-    }
-
     /// Our address.
     ///
     /// # Errors
@@ -181,6 +159,7 @@ write_methods!(
 # let listener = TcpListener::bind(\"127.0.0.1:0\".parse().unwrap())?;
 # let writer = TcpStream::connect(listener.local_addr()?).await?;"
 );
+socket_methods!(TcpStream);
 delegate_write!([] TcpStream, |stream| stream.os());
 delegate_write!([] & TcpStream, |stream| stream.os());
 descriptor_traits!(TcpStream, |stream| stream.os().bytes);

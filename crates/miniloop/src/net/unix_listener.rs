@@ -109,6 +109,14 @@ impl UnixListener {
         Accept::new(self)
     }
 
+    /// Takes a connection that is there.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none. Else what `accept` says, that no descriptor is left included.
+    pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        listener::try_accept(self)
+    }
+
     /// [`accept`](Self::accept) for hand-written futures. The last caller is woken.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, SocketAddr)>> {
         listener::poll_accept(self, cx)

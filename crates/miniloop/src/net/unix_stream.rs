@@ -6,14 +6,13 @@
 //! Next: `split.rs`, `unix_listener.rs`.
 
 use std::io;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
-use super::socket::Stream;
+use super::socket::{Stream, socket_methods};
 use super::{system_calls, unix_address};
 use crate::byte_stream::{ByteStream, WriteCalls};
 use crate::byte_stream_methods::{delegate_write, descriptor_traits, read_methods, write_methods};
@@ -188,14 +187,6 @@ impl UnixStream {
         peer_cred(self)
     }
 
-    /// Ends one direction, or both, at once. The peer reads to the end; the other direction goes on.
-    ///
-    /// # Errors
-    /// `NotConnected` when the connection has gone.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.os().bytes.shutdown(how)
-    }
-
     /// Our name. Who connects has none.
     ///
     /// # Errors
@@ -221,6 +212,7 @@ pub(super) fn peer_cred(socket: impl AsFd) -> io::Result<PeerCredentials> {
 
 read_methods!(UnixStream, "", "# let (reader, writer) = miniloop::net::UnixStream::pair()?;");
 write_methods!(UnixStream, "", "# let (_reader, writer) = miniloop::net::UnixStream::pair()?;");
+socket_methods!(UnixStream);
 delegate_write!([] UnixStream, |stream| stream.os());
 delegate_write!([] & UnixStream, |stream| stream.os());
 descriptor_traits!(UnixStream, |stream| stream.os().bytes);

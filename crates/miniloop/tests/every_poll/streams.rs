@@ -84,12 +84,14 @@ fn bytes() -> Vec<Facility> {
             }
             assert_eq!(got.take(), b"abcd");
         }),
-        facility("UnixStream: read", async |p| {
+        facility("UnixStream: peek, read", async |p| {
             let (stream, peer) = UnixStream::pair().unwrap();
             write_later(peer, &["a", "bc", "d"]);
             let (got, mut buffer) = (RefCell::new(Vec::new()), [0; 1]);
             p.take(async {
-                while let Ok(len @ 1..) = stream.read(&mut buffer).await {
+                while let Ok(1) = stream.peek(&mut buffer).await
+                    && let Ok(len @ 1..) = stream.read(&mut buffer).await
+                {
                     got.borrow_mut().extend_from_slice(&buffer[..len]);
                 }
             })

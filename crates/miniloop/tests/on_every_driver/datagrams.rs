@@ -215,6 +215,9 @@ fn messages_within_the_machine_keep_their_order_and_say_who_sent_them() {
         assert_eq!(theirs.peer_addr().unwrap().as_abstract_name(), here.as_abstract_name());
         theirs.send(b"x").await.unwrap();
         assert_eq!(ours.peek(&mut buffer).await.unwrap(), 1);
+        assert_eq!(ours.try_peek(&mut buffer).unwrap(), 1);
+        let (_, sender) = ours.try_peek_from(&mut buffer).unwrap();
+        assert_eq!(sender.as_abstract_name(), theirs.local_addr().unwrap().as_abstract_name());
         assert_eq!(ours.recv(&mut buffer).await.unwrap(), 1);
         assert_eq!(ours.send_to_addr(b"x", &name()).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert_eq!(ours.send_to(b"x", "/no/such/place").await.unwrap_err().kind(), ErrorKind::NotFound);

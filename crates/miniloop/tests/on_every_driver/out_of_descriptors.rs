@@ -106,6 +106,7 @@ fn a_listener_without_descriptors_reports_once_rests_and_recovers_c151() {
                     let client = TcpStream::connect(address).await.unwrap();
                     let mut hoard = Vec::new();
                     hoard.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+                    assert_eq!(listener.try_accept().unwrap_err().raw_os_error(), Some(Errno::MFILE.raw_os_error()), "without a rest");
                     let start = miniloop::now();
                     let release = spawn(async move {
                         sleep(Duration::from_millis(3_500)).await;

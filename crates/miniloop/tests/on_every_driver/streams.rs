@@ -238,6 +238,25 @@ macro_rules! on_every_stream {
             }
 
             #[test]
+            fn bytes_are_looked_at_before_they_are_read() {
+                connected(async |ours, theirs| {
+                    let mut buffer = [0; 8];
+                    assert_eq!(ours.try_peek(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+                    let mut peek = ours.peek(&mut buffer);
+                    assert!(poll_once(&mut peek).is_pending());
+                    theirs.write(b"what").await.unwrap();
+                    assert_eq!(peek.await.unwrap(), 4);
+                    assert_eq!(ours.try_peek(&mut buffer[4..]).unwrap(), 4);
+                    assert_eq!(&buffer, b"whatwhat");
+                    assert_eq!(ours.try_read(&mut buffer).unwrap(), 4);
+                    assert_eq!(ours.try_peek(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+                    theirs.shutdown(std::net::Shutdown::Both).unwrap();
+                    assert_eq!(ours.peek(&mut buffer).await.unwrap(), 0);
+                    assert_eq!(ours.try_peek(&mut buffer).unwrap(), 0);
+                });
+            }
+
+            #[test]
             fn a_stream_can_go_to_the_standard_library_and_back() {
                 let mut event_loop = event_loop();
                 let watched = watched(&event_loop);

@@ -336,7 +336,9 @@ fn a_listener_is_a_stream_of_connections() {
         let listener = TcpListener::bind(any_port()).unwrap();
         let address = listener.local_addr().unwrap();
         let clients = future::try_join_all((0..100).map(|_| TcpStream::connect(address))).await.unwrap();
-        let servers: Vec<_> = listener.incoming().take(100).collect().await;
+        let mut servers: Vec<_> = listener.incoming().take(99).collect().await;
+        servers.push(listener.try_accept().map(|(server, _)| server));
+        assert_eq!(listener.try_accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         for (client, server) in clients.iter().zip(&servers) {
             assert_eq!(client.local_addr().unwrap(), server.as_ref().unwrap().peer_addr().unwrap());
         }

@@ -110,7 +110,9 @@ fn a_listener_is_a_stream_of_connections() {
         let name = Name::new();
         let listener = UnixListener::bind(&name.0).unwrap();
         let clients = future::try_join_all((0..100).map(|_| UnixStream::connect(&name.0))).await.unwrap();
-        let servers: Vec<_> = listener.incoming().take(100).collect().await;
+        let mut servers: Vec<_> = listener.incoming().take(99).collect().await;
+        servers.push(listener.try_accept().map(|(server, _)| server));
+        assert_eq!(listener.try_accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         for (number, (client, server)) in clients.iter().zip(&servers).enumerate() {
             client.write(&[number as u8]).await.unwrap();
             let mut byte = [0];
