@@ -126,12 +126,13 @@ impl<F: Future> Branches<F> {
     pub(crate) fn poll(&mut self, index: usize) -> Poll<F::Output> {
         let waker = self.waker(index);
         let Some(future) = &mut self.branches[index].future else { return Poll::Pending };
+        // What it waits for it tells its task, as everybody does. If it does not, what its neighbour has told is not taken for its own.
+        context::waits_for("");
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-        // What it waits for it has told its task, as everybody does.
         if let (Some(core), Some(task)) = (&self.core, context::current_task())
-            && let Some(waits_for) = core.with_slot(task, |slot| slot.waits_for)
+            && let Some(told) = core.with_slot(task, |slot| (slot.waits_for, slot.awaits))
         {
-            core.with_slot(self.branches[index].word, |slot| slot.waits_for = waits_for);
+            core.with_slot(self.branches[index].word, |slot| (slot.waits_for, slot.awaits) = told);
         }
         if polled.is_ready() {
             self.drop_branch(index);

@@ -14,6 +14,7 @@ use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use crate::dump;
 use crate::engine::context::{self, Home};
 use crate::mutant::{Mutant, is_broken};
 use crate::wait_queue::{Key, WaitQueue, exchange, wake_all};
@@ -193,7 +194,7 @@ fn in_words(what: &str) -> &'static str {
     match what {
         "task" => "a task",
         "promise" => "a promise",
-        "member of a task group" => "a member of a task group",
+        "member of a task group" => dump::MEMBER,
         _ => "a shared result",
     }
 }

@@ -61,7 +61,7 @@ pub struct TaskDump {
     /// What it waits for, in words that complete "it waits for": `a deadline`, `a message of a channel`. Empty when nobody has said so: a
     /// future of another library, or one that gave way.
     pub waits_for: &'static str,
-    /// The names of the tasks whose results it waits for.
+    /// The names of the tasks whose results it waits for, or of the member of a task group.
     pub awaits: Vec<String>,
     /// When it was last polled, or spawned when it has not been: the loop's latest reading of the clock by then. Exact in debug mode and on
     /// a virtual clock; else the true moment may be a little later, and in a loop without timers, which does not read the clock, much.
@@ -198,7 +198,7 @@ impl TaskDump {
     }
 
     fn write_awaits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut start = ": waits for task ";
+        let mut start = if self.waits_for == MEMBER { ": waits for member " } else { ": waits for task " };
         for name in self.awaits.iter().take(DUMP_AWAITS_MAX) {
             write!(f, "{start}`{}`", OneLine(name))?;
             start = ", ";
@@ -209,6 +209,9 @@ impl TaskDump {
         }
     }
 }
+
+/// What it says that waits for the value of a member.
+pub(crate) const MEMBER: &str = "a member of a task group";
 
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

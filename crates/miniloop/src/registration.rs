@@ -27,6 +27,8 @@ pub(crate) struct Registration {
     home: Home,
     /// `None` for what cannot be watched.
     id: Option<SourceId>,
+    /// What its reads wait for, as dumps say it.
+    reads: &'static str,
 }
 
 /// How a caller waits when there is nothing.
@@ -49,7 +51,7 @@ impl Registration {
         home.check(WHAT);
         let (id, discarded) = core.driver()?.register(fd, kind, is_ready)?;
         cancel_discarded(&core, discarded);
-        Ok(Self { core, home, id: Some(id) })
+        Ok(Self { core, home, id: Some(id), reads: "a descriptor to become readable" })
     }
 
     /// The place of what cannot be watched because it never makes anybody wait for an event: a regular file, `/dev/null`. Its every system
@@ -62,7 +64,13 @@ impl Registration {
         let core = context::current();
         let home = Home::default();
         home.check(WHAT);
-        Self { core, home, id: None }
+        Self { core, home, id: None, reads: "" }
+    }
+
+    /// Has dumps say what is read here.
+    pub(crate) fn reading(mut self, what: &'static str) -> Self {
+        self.reads = what;
+        self
     }
 
     pub(crate) fn core(&self) -> &Rc<Core> {
@@ -92,7 +100,7 @@ impl Registration {
             }
         }
         context::waits_for(match direction {
-            Direction::Read => "a descriptor to become readable",
+            Direction::Read => self.reads,
             Direction::Write => "a descriptor to become writable",
         });
         let mut waker = cx.waker().clone();

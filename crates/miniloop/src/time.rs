@@ -182,10 +182,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let polled = self.poll_as_limit(cx);
-        if polled.is_pending() {
-            context::waits_for("a deadline");
-        }
-        polled
+        context::waiting_for("a deadline", polled)
     }
 }
 

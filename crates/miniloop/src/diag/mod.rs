@@ -15,7 +15,7 @@
 //! event loop 0: 0 jobs ready, 1 timer (the next in 4.9s), 2 descriptors, 0 messages of other threads
 //! 3 tasks:
 //!   the future given to `run_until_complete` at src/main.rs:9:16: waits for task `accept` for 1.2s, polled once
-//!     task `accept`, spawned at src/main.rs:12:9: waits for a descriptor to be readable for 1.2s, polled 2 times
+//!     task `accept`, spawned at src/main.rs:12:9: waits for a connection for 1.2s, polled 2 times
 //!       task `client 1`, spawned at src/main.rs:21:17: waits for a deadline for 102.1ms, polled 7 times
 //! 1 callback, of which repeat:
 //!   callback of every 1s at src/main.rs:8:12

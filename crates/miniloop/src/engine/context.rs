@@ -250,7 +250,22 @@ pub(crate) async fn after_failure() {
 /// who look inside the loop.
 pub(crate) fn waits_for(what: &'static str) {
     if let Some(task) = current_task() {
-        with_resident(task.loop_id(), |core| core.with_slot(task, |slot| slot.waits_for = what));
+        with_resident(task.loop_id(), |core| core.with_slot(task, |slot| (slot.waits_for, slot.awaits) = (what, Word::STALE)));
+    }
+}
+
+/// The same, told of what has been polled if that is pending.
+pub(crate) fn waiting_for<T>(what: &'static str, polled: Poll<T>) -> Poll<T> {
+    if polled.is_pending() {
+        waits_for(what);
+    }
+    polled
+}
+
+/// Told after [`waits_for`]: whom, which a dump names.
+pub(crate) fn awaits(whom: Word) {
+    if let Some(task) = current_task() {
+        with_resident(task.loop_id(), |core| core.with_slot(task, |slot| slot.awaits = whom));
     }
 }
 

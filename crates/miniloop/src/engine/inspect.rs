@@ -46,6 +46,8 @@ struct Found {
     word: Word,
     order: Order,
     parent: Option<Word>,
+    /// The member of a group that it waits for.
+    awaits: Word,
     line: TaskDump,
 }
 
@@ -100,8 +102,14 @@ fn tasks(core: &Core) -> Vec<Found> {
             since: is_reading.then_some(slot.since),
             polls: slot.polls,
         };
-        Some(Found { word, order, parent, line })
+        Some(Found { word, order, parent, awaits: slot.awaits, line })
     });
+    let is_member = |found: &&Found| matches!(found.line.kind, TaskKind::Member);
+    let members = found.iter().filter(is_member).map(|found| (found.word.as_u64(), found.line.name.clone()));
+    let members: BTreeMap<_, _> = members.collect();
+    for found in &mut found {
+        found.line.awaits.extend(members.get(&found.awaits.as_u64()).cloned());
+    }
     found.sort_by_key(|found| found.order);
     found
 }

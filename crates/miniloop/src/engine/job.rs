@@ -38,11 +38,24 @@ pub(crate) struct Slot {
     pub(crate) since: Instant,
     /// What it said in its last poll that it waits for.
     pub(crate) waits_for: &'static str,
+    /// The member of a group whose value that is. Whoever awaits a task is found by their waker.
+    pub(crate) awaits: Word,
 }
 
 impl Slot {
     pub(crate) fn new(job: Job, place: &'static Location<'static>, locals: Locals, reading: Instant) -> Slot {
-        Slot { job, is_queued: false, is_woken: false, is_armed: false, place, locals, polls: 0, since: reading, waits_for: "" }
+        Slot {
+            job,
+            is_queued: false,
+            is_woken: false,
+            is_armed: false,
+            place,
+            locals,
+            polls: 0,
+            since: reading,
+            waits_for: "",
+            awaits: Word::STALE,
+        }
     }
 
     /// A job is about to run: it stands in the queue no more, and has yet to say what it waits for. Whether it was woken since last time.
@@ -50,7 +63,7 @@ impl Slot {
         self.is_queued = false;
         self.polls = self.polls.saturating_add(1);
         self.since = reading;
-        self.waits_for = "";
+        (self.waits_for, self.awaits) = ("", Word::STALE);
         std::mem::take(&mut self.is_woken)
     }
 }

@@ -114,6 +114,9 @@ impl<T> Future for Child<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.member.completion().poll_take(cx, "member of a task group");
         let head = self.member.head();
+        if polled.is_pending() {
+            context::awaits(head.word);
+        }
         assert!(polled.is_ready() || context::current_task() != Some(head.word), "{} awaits itself and would never end", head.describe());
         polled
     }

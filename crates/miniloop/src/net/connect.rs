@@ -100,11 +100,12 @@ async fn race<S, F: Future<Output = io::Result<S>>>(
                     Poll::Pending => index += 1,
                 }
             }
-            if waiting.is_empty() {
-                return if running.is_empty() { Poll::Ready(Err(std::mem::take(&mut failed))) } else { Poll::Pending };
+            if waiting.is_empty() && running.is_empty() {
+                return Poll::Ready(Err(std::mem::take(&mut failed)));
             }
             let is_full = running.len() >= CONNECT_ATTEMPTS;
-            if is_full || !(has_room || Pin::new(&mut patience).poll(cx).is_ready()) {
+            if waiting.is_empty() || is_full || !(has_room || Pin::new(&mut patience).poll(cx).is_ready()) {
+                context::waits_for("a connection to be made");
                 return Poll::Pending;
             }
             if let Some(address) = waiting.pop_front() {

@@ -29,7 +29,8 @@ pub(super) struct OsDatagram<S> {
 impl<S: DatagramSocket> OsDatagram<S> {
     #[track_caller]
     pub(super) fn new(socket: S) -> io::Result<Self> {
-        Ok(Self { registration: Registration::new(socket.as_fd(), Kind::Other, true)?, socket })
+        let registration = Registration::new(socket.as_fd(), Kind::Other, true)?.reading("a datagram");
+        Ok(Self { registration, socket })
     }
 
     /// Ends the watching.
