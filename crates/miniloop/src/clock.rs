@@ -112,6 +112,22 @@ impl VirtualClock {
     }
 
     /// Keeps the clock from jumping while the guard lives: something outside the loop, a peer in another process say, is about to act.
+    ///
+    /// ```
+    /// use miniloop::process::Command;
+    /// use miniloop::{EventLoop, VirtualClock, timeout};
+    /// use std::time::Duration;
+    ///
+    /// let clock = VirtualClock::jumping();
+    /// let mut event_loop = EventLoop::builder().clock(&clock).build()?;
+    /// event_loop.run_until_complete(async {
+    ///     let _hold = clock.hold(); // else the minute would be over at once
+    ///     let status = timeout(Duration::from_secs(60), Command::new("true").status()).await??;
+    ///     assert!(status.success());
+    ///     Ok::<(), Box<dyn std::error::Error>>(())
+    /// })??;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use = "the clock may jump again when the guard is dropped"]
     pub fn hold(&self) -> Hold {
         self.0.holds.set(self.0.holds.get() + 1);

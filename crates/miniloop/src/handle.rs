@@ -80,6 +80,21 @@ impl LoopHandle {
 
     /// Runs `callback` once `delay` has passed, never earlier. A zero delay still goes through the timer queue: it runs after the
     /// callbacks and the I/O that are ready by then. [`Duration::MAX`] is never.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let handle = event_loop.handle();
+    /// let too_late = handle.call_later(Duration::from_secs(60), || println!("no answer"));
+    /// let stop = handle.clone();
+    /// handle.call_later(Duration::from_millis(1), move || {
+    ///     too_late.cancel();
+    ///     stop.stop();
+    /// });
+    /// event_loop.run_forever()?;
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
     #[track_caller]
     pub fn call_later<O: Outcome>(&self, delay: Duration, callback: impl FnOnce() -> O + 'static) -> TimerHandle {
         self.call_at(self.core.now() + delay, callback)
@@ -97,6 +112,24 @@ impl LoopHandle {
     ///
     /// Deadlines stay on the grid of the first one. Ticks that the loop was too busy to run are left out: one late call, then on the beat
     /// again. The next deadline is set after the callback has returned. A zero period counts as a nanosecond: once at every poll.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    ///
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let (mut left, stop) = (3, event_loop.handle());
+    /// event_loop.handle().call_every(Duration::from_millis(1), move || {
+    ///     left -= 1;
+    ///     if left > 0 {
+    ///         return ControlFlow::Continue(());
+    ///     }
+    ///     stop.stop();
+    ///     ControlFlow::Break(())
+    /// });
+    /// event_loop.run_forever()?;
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
     #[track_caller]
     pub fn call_every<O: Outcome>(&self, period: Duration, callback: impl FnMut() -> O + 'static) -> TimerHandle {
         let deadline = self.core.now() + period;
@@ -111,6 +144,26 @@ impl LoopHandle {
     /// after a late `remove_reader`: the kernel watches the file, and nobody has the number any more by which it could be told.
     ///
     /// A callback that returns [`Break`](std::ops::ControlFlow::Break) is removed.
+    ///
+    /// ```
+    /// use std::io::{Read, Write, pipe};
+    ///
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let handle = event_loop.handle();
+    /// let (mut reader, mut writer) = pipe()?;
+    /// let watched = reader.try_clone()?;
+    /// let ended = handle.clone();
+    /// handle.add_reader(&watched, move || {
+    ///     let len = reader.read(&mut [0; 16])?; // one read: what is left makes it call again
+    ///     println!("{len} bytes");
+    ///     ended.stop();
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// writer.write_all(b"hello")?;
+    /// event_loop.run_forever()?;
+    /// handle.remove_reader(&watched);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// What the kernel says, `EPERM` for a regular file for instance; [`AlreadyExists`](io::ErrorKind::AlreadyExists) when the descriptor
@@ -163,6 +216,20 @@ impl LoopHandle {
     /// The handler runs as a job of its own. If it returns [`Break`](std::ops::ControlFlow::Break), the running `run_*` returns
     /// [`LoopError::Failed`] with the report: the strict handler of tests. If it fails, both failures are logged. A loop that is being
     /// closed keeps the handler that it has, and drops this one.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let handle = event_loop.handle();
+    /// handle.on_error(|report| {
+    ///     eprintln!("{report}");
+    ///     ControlFlow::Break(())
+    /// });
+    /// handle.call_soon(|| "12x".parse::<i32>().map(|_| ()));
+    /// assert!(matches!(event_loop.run_forever(), Err(miniloop::LoopError::Failed(_))));
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
     #[doc(alias = "set_exception_handler")]
     pub fn on_error<O: Outcome>(&self, mut handler: impl FnMut(&Report) -> O + 'static) {
         let handler = Rc::new(RefCell::new(move |report: &Report| handler(report).into_flow()));
@@ -175,6 +242,15 @@ impl LoopHandle {
     /// entered since: for a host that prepares work between two turns. Guards may be dropped in any order.
     ///
     /// A guard that lives across an `await` enters its loop for all tasks of the running one, too: drop it before.
+    ///
+    /// ```
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let entered = event_loop.handle().enter();
+    /// let task = miniloop::spawn(async { 42 });
+    /// drop(entered);
+    /// assert_eq!(event_loop.run_until_complete(task)?.unwrap(), 42);
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
     #[must_use = "the loop is left when the guard is dropped"]
     pub fn enter(&self) -> EnterGuard {
         EnterGuard(context::enter(&self.core))

@@ -20,6 +20,28 @@
 //! [`promise`] leads from one to the other. Names are those that Rust programmers expect; Python's are search aliases (`create_task`,
 //! `wait_for`, `call_soon_threadsafe`, ..).
 //!
+//! # What is where
+//!
+//! | You want | Take |
+//! |---|---|
+//! | to run a future, and nothing else | [`run`]; settings: [`EventLoop::builder`] |
+//! | callbacks: now, later, again and again, when a descriptor is ready | [`LoopHandle`] |
+//! | to do two things at a time | [`spawn`]; borrowing from the function around: [`task_group`] |
+//! | to wait for several | [`join_all`], [`race`], [`wait`], [`as_completed`] |
+//! | time | [`sleep`], [`timeout`], [`interval`]; jobs that recur: [`schedule`] |
+//! | to stop something and let it clean up | [`Task::cancel`] and [`catch`]; [`scope`], [`shield`] |
+//! | sockets, buffers, pipes, any other descriptor | [`net`], [`io`], [`Readiness`] |
+//! | files, signals, child processes (Linux) | [`fs`], [`signal`], `process` |
+//! | to share and to wait for each other | [`sync`] |
+//! | other threads | [`spawn_blocking`](fn@spawn_blocking), [`thread::Worker`]; from them into the loop: [`Remote`] |
+//! | to test in virtual time, to see who waits for what | [`testing`], [`VirtualClock`]; [`diag`] |
+//!
+//! # Features
+//!
+//! All but the first are off by default: `ns-timeouts` (waits are exact to the nanosecond, by a call that Linux has since 5.11; without
+//! it they are rounded up to milliseconds), `macros` (`#[miniloop::main]` and `#[miniloop::test]`), `hyper` (hyper 1.x on the loop),
+//! `tokio-io` (streams with the I/O traits of tokio).
+//!
 //! # The order in which things happen
 //!
 //! A *turn* is one poll, then rounds until nothing is ready or [`jobs_per_poll`](Builder::jobs_per_poll) jobs have run. A *round* runs

@@ -106,7 +106,19 @@ impl<T, E> Resolver<T, E> {
         self.state.as_ref().is_none_or(|state| state.is_cancelled.get())
     }
 
-    /// Waits until the promise is dropped.
+    /// Waits until the promise is dropped: for whoever works for it.
+    ///
+    /// ```
+    /// use miniloop::{Abandoned, promise, spawn};
+    ///
+    /// miniloop::run(async {
+    ///     let (resolver, promise) = promise::<i32, Abandoned>();
+    ///     let work = spawn(async move { resolver.cancelled().await }); // beside the work: in a `select!`, say
+    ///     drop(promise);
+    ///     work.await.unwrap();
+    /// })?;
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
     ///
     /// # Cancellation
     /// Dropping the wait loses nothing.

@@ -50,6 +50,14 @@ pub async fn ctrl_c() -> io::Result<()> {
 /// Waits for the request to end that a service manager, `kill` or a terminal sends: the next [`Signal::TERMINATE`] or [`Signal::INTERRUPT`]
 /// after the first poll. Which one it was.
 ///
+/// ```no_run
+/// # miniloop::run(async {
+/// let signal = miniloop::signal::termination().await?;
+/// println!("{signal:?}: bye");
+/// # Ok::<(), std::io::Error>(())
+/// # }).unwrap().unwrap();
+/// ```
+///
 /// # Errors
 /// As [`Signals::new`].
 ///

@@ -75,6 +75,23 @@ pub fn sock_sendall<'a>(socket: &'a (impl AsFd + ?Sized), bytes: &'a [u8]) -> im
 /// Accepts a connection on a listening socket, which must not block. The new socket does not block either. Its address is said if it is one
 /// of IP.
 ///
+/// ```
+/// use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+///
+/// miniloop::run(async {
+///     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+///     listener.set_nonblocking(true)?;
+///     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+///     let ours = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+///     miniloop::sock_connect(&ours, listener.local_addr()?).await?;
+///     let (theirs, address) = miniloop::sock_accept(&listener).await?;
+///     miniloop::sock_sendall(&theirs, b"hello").await?;
+///     println!("said hello to {address:?}");
+///     Ok::<(), std::io::Error>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// What `accept` says, out-of-descriptors errors and those of broken connections included: [`TcpListener`](crate::net::TcpListener) handles
 /// them itself. Else as [`sock_recv`].
@@ -92,7 +109,7 @@ pub fn sock_accept(socket: &(impl AsFd + ?Sized)) -> impl FusedFuture<Output = i
     })
 }
 
-/// Connects a socket, which must not block.
+/// Connects a socket, which must not block. [`sock_accept`] has an example.
 ///
 /// # Errors
 /// What the peer or the network says, `ConnectionRefused` for instance. Else as [`sock_recv`].

@@ -20,6 +20,15 @@ use crate::instant::Instant;
 
 /// The time of the running loop's clock.
 ///
+/// ```
+/// miniloop::run(async {
+///     let start = miniloop::now();
+///     miniloop::yield_now().await;
+///     println!("that took {:?}", miniloop::now() - start);
+/// })?;
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
+///
 /// # Panics
 /// Outside a loop.
 #[track_caller]
@@ -55,6 +64,19 @@ pub fn sleep(duration: Duration) -> Sleep {
 
 /// Waits until the loop's clock shows `deadline`. One that has passed already is waited for through the timer queue all the same, until the
 /// next poll of the loop.
+///
+/// ```
+/// use miniloop::{now, sleep_until};
+/// use std::time::Duration;
+///
+/// miniloop::run(async {
+///     let start = now();
+///     for beat in 1..4 {
+///         sleep_until(start + Duration::from_millis(beat)).await; // however long the work between takes
+///     }
+/// })?;
+/// # Ok::<(), miniloop::LoopError>(())
+/// ```
 ///
 /// # Panics
 /// As [`sleep`].
