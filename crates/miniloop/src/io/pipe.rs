@@ -66,7 +66,7 @@ pub struct PipeWriter {
     inner: Inner,
 }
 
-/// Where bytes go. A simulated process will be the second variant.
+/// Where bytes go. A simulated process will be the second variant (decision 0007).
 enum Inner {
     Os(ByteStream<PipeEnd>),
 }

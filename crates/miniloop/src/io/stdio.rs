@@ -109,7 +109,7 @@ pub fn stderr() -> io::Result<Stderr> {
     Ok(Stderr { inner: Inner::Os(stream(io::stderr().as_fd(), Direction::Write)?) })
 }
 
-/// Where bytes go. A simulated terminal will be the second variant.
+/// Where bytes go. A simulated terminal will be the second variant (decision 0007).
 enum Inner {
     Os(ByteStream<Standard>),
 }

@@ -45,7 +45,7 @@ pub struct TcpListener {
     inner: Inner,
 }
 
-/// Where connections come from. A simulated network will be the second variant.
+/// Where connections come from. A simulated network will be the second variant (decision 0007).
 enum Inner {
     Os(OsListener<std::net::TcpListener>),
 }

@@ -45,7 +45,7 @@ pub struct TcpStream {
     inner: Inner,
 }
 
-/// Where a stream's bytes go. A simulated network will be the second variant.
+/// Where a stream's bytes go. A simulated network will be the second variant (decision 0007).
 enum Inner {
     Os(ByteStream<std::net::TcpStream>),
 }

@@ -38,7 +38,7 @@ pub struct UdpSocket {
     inner: Inner,
 }
 
-/// Where messages go. A simulated network will be the second variant.
+/// Where messages go. A simulated network will be the second variant (decision 0007).
 enum Inner {
     Os(OsDatagram<std::net::UdpSocket>),
 }

@@ -49,7 +49,7 @@ pub struct UnixDatagram {
     inner: Inner,
 }
 
-/// Where messages go. A simulated network will be the second variant.
+/// Where messages go. A simulated network will be the second variant (decision 0007).
 enum Inner {
     Os(OsDatagram<std::os::unix::net::UnixDatagram>),
 }

@@ -41,7 +41,7 @@ pub struct UnixListener {
     inner: Inner,
 }
 
-/// Where connections come from. A simulated network will be the second variant.
+/// Where connections come from. A simulated network will be the second variant (decision 0007).
 enum Inner {
     Os(OsListener<std::os::unix::net::UnixListener>),
 }
