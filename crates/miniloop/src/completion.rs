@@ -11,6 +11,7 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -123,13 +124,13 @@ impl<R> Completion<R> {
         drop(waker);
     }
 
-    /// Looks at the value, if it is there and neither taken nor shared. `look` is user code, which cannot reach this completion: the value
-    /// is its sole reader's.
+    /// Looks at the value, if it is there and neither taken nor shared. `look` is user code: the value counts as taken meanwhile, and is
+    /// put back also when that panics.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&R) -> T) -> Option<T> {
-        match &*self.state.borrow() {
-            State::Ready(value) => Some(look(value)),
-            _ => None,
-        }
+        let value = self.take()?;
+        let looked = catch_unwind(AssertUnwindSafe(|| look(&value)));
+        self.state.replace(State::Ready(value));
+        Some(looked.unwrap_or_else(|payload| resume_unwind(payload)))
     }
 
     /// The value, if it is there and neither taken nor shared.
@@ -196,5 +197,24 @@ fn in_words(what: &str) -> &'static str {
         "promise" => "a promise",
         "member of a task group" => dump::MEMBER,
         _ => "a shared result",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_looks_at_a_value_may_reach_for_it_and_may_panic() {
+        let completion = Completion::new();
+        completion.complete(1);
+        let looked = completion.inspect(|value| {
+            completion.complete(2);
+            completion.share();
+            (*value, completion.take())
+        });
+        assert_eq!(looked, Some((1, None)));
+        assert!(catch_unwind(AssertUnwindSafe(|| completion.inspect(|_| panic!("in the look")))).is_err());
+        assert_eq!(completion.take(), Some(1));
     }
 }
