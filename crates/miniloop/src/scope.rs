@@ -460,12 +460,14 @@ fn poll_deadline(timer: &mut Option<Sleep>, deadline: Option<Instant>, cx: &mut 
 ///
 /// # Cancellation
 /// Dropping it drops the future: no shield helps against `select!`, [`Task::abort`](crate::Task::abort) or the end of a grace.
-pub fn shield<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub fn shield<F: Future>(future: F) -> Shield<F> {
     Shield { point: Point::shield(), body: Some(future) }
 }
 
 pin_project! {
-    struct Shield<F> {
+    /// The future of [`shield`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Shield<F> {
         // Goes before the body: what that held answers to the level above.
         point: Point,
         #[pin]
@@ -487,5 +489,17 @@ impl<F: Future> Future for Shield<F> {
             this.body.set(None);
         }
         polled
+    }
+}
+
+impl<F: Future> FusedFuture for Shield<F> {
+    fn is_terminated(&self) -> bool {
+        self.body.is_none()
+    }
+}
+
+impl<F> fmt::Debug for Shield<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shield").field("is_terminated", &self.body.is_none()).finish_non_exhaustive()
     }
 }

@@ -6,10 +6,11 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_core::{FusedStream, Stream};
+use futures_core::{FusedFuture, FusedStream, Stream};
 
 use crate::branches::Branches;
 use crate::task::Task;
+use crate::task_cell::Finished;
 use crate::task_error::TaskError;
 
 /// Waits until `is_enough` says so of the result of a task that has ended, or until all of them have. Takes those that have ended out of
@@ -34,32 +35,59 @@ use crate::task_error::TaskError;
 /// With a limit: `timeout(limit, wait(&mut tasks, all_completed))`. When the time is up, `tasks` still has all of them, the ended ones too.
 ///
 /// # Panics
-/// When it is polled outside a loop, or under another one than the first time.
+/// When it is polled outside a loop, under another one than the first time, or after its end.
 ///
 /// # Cancellation
 /// Dropping it changes nothing for the tasks.
 #[track_caller]
-pub fn wait<T, P>(tasks: &mut Vec<Task<T>>, is_enough: P) -> impl Future<Output = Vec<Task<T>>>
-where
-    P: FnMut(&Result<T, TaskError>) -> bool,
-{
-    let place = Location::caller();
-    let mut is_enough = is_enough;
-    async move {
-        let mut branches = Branches::new(tasks.iter().map(Task::finished), place);
-        poll_fn(|cx| {
-            let mut turn = branches.begin(cx, "wait");
-            let mut has_enough = false;
-            while let Some(branch) = branches.next(&mut turn) {
-                if branches.poll(branch.index).is_ready() {
-                    has_enough |= tasks[branch.index].inspect(&mut is_enough);
-                }
+pub fn wait<T, P: FnMut(&Result<T, TaskError>) -> bool>(tasks: &mut Vec<Task<T>>, is_enough: P) -> Wait<'_, T, P> {
+    let branches = Branches::new(tasks.iter().map(Task::finished), Location::caller());
+    Wait { tasks, is_enough, branches: Some(branches) }
+}
+
+/// The future of [`wait`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Wait<'a, T, P> {
+    tasks: &'a mut Vec<Task<T>>,
+    is_enough: P,
+    /// `None` once it is done.
+    branches: Option<Branches<Finished<T>>>,
+}
+
+/// The futures stand in boxes; nothing else is pinned.
+impl<T, P> Unpin for Wait<'_, T, P> {}
+
+impl<T, P: FnMut(&Result<T, TaskError>) -> bool> Future for Wait<'_, T, P> {
+    type Output = Vec<Task<T>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let branches = this.branches.as_mut().expect("a wait was polled after its end");
+        let mut turn = branches.begin(cx, "wait");
+        let mut has_enough = false;
+        while let Some(branch) = branches.next(&mut turn) {
+            if branches.poll(branch.index).is_ready() {
+                has_enough |= this.tasks[branch.index].inspect(&mut this.is_enough);
             }
-            let polled = branches.end("some of several tasks");
-            if has_enough { Poll::Ready(()) } else { polled }
-        })
-        .await;
-        tasks.extract_if(.., |task| task.is_finished()).collect()
+        }
+        let polled = branches.end("some of several tasks");
+        if polled.is_pending() && !has_enough {
+            return Poll::Pending;
+        }
+        this.branches = None;
+        Poll::Ready(this.tasks.extract_if(.., |task| task.is_finished()).collect())
+    }
+}
+
+impl<T, P: FnMut(&Result<T, TaskError>) -> bool> FusedFuture for Wait<'_, T, P> {
+    fn is_terminated(&self) -> bool {
+        self.branches.is_none()
+    }
+}
+
+impl<T, P> fmt::Debug for Wait<'_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait").field("is_terminated", &self.branches.is_none()).finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::{FutureExt, join, select};
 use miniloop::{
     EventLoop, ReportKind, Task, VirtualClock, all_completed, as_completed, catch, first_completed, first_error, join_all, now, promise,
-    race, sleep, spawn, timeout, try_join_all, wait, yield_now,
+    race, shield, sleep, spawn, timeout, try_join_all, wait, yield_now,
 };
 use support::{Trace, jumping, ms, panic_of, panic_on_drop, trace_reports};
 
@@ -422,5 +422,22 @@ fn the_combinators_of_the_futures_crate_work() {
             order.push(ms);
         }
         assert_eq!(order, [1, 2, 3]);
+    });
+}
+
+#[test]
+fn a_wait_and_a_shield_may_stand_in_a_select_again_and_again() {
+    run(async |_| {
+        let mut tasks = vec![spawn(after(2, ())), spawn(after(4, ()))];
+        let (mut waiting, mut shielded) = (wait(&mut tasks, all_completed), pin!(shield(after(3, ()))));
+        let mut ended = Vec::new();
+        loop {
+            select! {
+                done = waiting => ended.push(done.len()),
+                () = shielded => ended.push(0),
+                complete => break,
+            }
+        }
+        assert_eq!(ended, [0, 2]);
     });
 }
