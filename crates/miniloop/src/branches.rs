@@ -80,7 +80,7 @@ impl<F: Future> Branches<F> {
     #[track_caller]
     pub(crate) fn begin(&mut self, cx: &Context<'_>, what: &str) -> Turn {
         match &self.core {
-            Some(core) => context::check_home(core.id, what),
+            Some(core) => context::check_home(core.number, what),
             None => self.start(),
         }
         self.list.set_poller(context::current_task(), cx.waker());

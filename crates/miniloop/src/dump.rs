@@ -15,8 +15,8 @@ use crate::one_line::OneLine;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Dump {
-    /// The number of the loop, unique among those that are open.
-    pub loop_number: u16,
+    /// The number of the loop: how many the process had made with it.
+    pub loop_number: u64,
     /// When it was taken, by the clock of the loop.
     pub now: Instant,
     /// The main future, then all tasks and group members, each behind its parent, and siblings in the order in which they were spawned,

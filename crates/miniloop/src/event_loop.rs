@@ -382,7 +382,7 @@ impl fmt::Debug for EventLoop {
         // The last says how many levels and catch points have a place in the tree of cancel requests.
         let cancel_nodes = self.core.cancels.try_borrow().map_or(0, |tree| tree.len());
         f.debug_struct("EventLoop")
-            .field("loop", &self.core.id.0)
+            .field("loop", &self.core.number)
             .field("phase", &self.core.phase.get())
             .field("cancel_nodes", &cancel_nodes)
             .finish_non_exhaustive()

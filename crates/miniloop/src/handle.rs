@@ -337,7 +337,7 @@ fn repeat<O: Outcome>(mut callback: impl FnMut() -> O + 'static, cause: Cause) -
 
 impl fmt::Debug for LoopHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoopHandle").field("loop", &self.core.id.0).field("phase", &self.core.phase.get()).finish_non_exhaustive()
+        f.debug_struct("LoopHandle").field("loop", &self.core.number).field("phase", &self.core.phase.get()).finish_non_exhaustive()
     }
 }
 

@@ -177,7 +177,8 @@ impl Timer for HyperTimer {
 /// its deadline to pass.
 struct Nap {
     deadline: Instant,
-    armed: Option<Word>,
+    /// The number of its loop, and its timer there.
+    armed: Option<(u64, Word)>,
 }
 
 impl Sleep for Nap {}
@@ -189,11 +190,11 @@ impl Future for Nap {
         let core = context::current();
         let polled = match self.armed {
             None => {
-                self.armed = Some(core.arm_waker(self.deadline, cx.waker().clone(), Location::caller()));
+                self.armed = Some((core.number, core.arm_waker(self.deadline, cx.waker().clone(), Location::caller())));
                 Poll::Pending
             }
-            Some(word) => {
-                context::check_home(word.loop_id(), "time limit of hyper");
+            Some((home, word)) => {
+                context::check_home(home, "time limit of hyper");
                 core.poll_armed(word, self.deadline, cx)
             }
         };
@@ -206,7 +207,7 @@ impl Future for Nap {
 
 impl Drop for Nap {
     fn drop(&mut self) {
-        if let Some(word) = self.armed {
+        if let Some((_, word)) = self.armed {
             let removed = context::resident(word.loop_id()).map(|core| core.remove(word));
             drop(removed);
         }

@@ -172,7 +172,7 @@ impl Sleep {
 
     /// The poll of one that is only the limit of something else: that, not the deadline, is what the task waits for.
     pub(crate) fn poll_as_limit(&mut self, cx: &Context<'_>) -> Poll<()> {
-        context::check_home(self.core.id, "sleep");
+        context::check_home(self.core.number, "sleep");
         match self.state {
             State::New => {
                 self.start(cx);

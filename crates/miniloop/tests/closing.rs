@@ -3,11 +3,13 @@
 mod support;
 
 use std::cell::RefCell;
-use std::future::pending;
+use std::future::{Future, pending};
 use std::os::unix::net::UnixStream;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 
-use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, Report, promise, spawn};
+use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, Report, promise, race, spawn};
 use support::{OnDrop, Trace, manual, ms, on_drop, panic_of, panic_on_drop, run_dry};
 
 /// A task that waits for ever and owns `owned`.
@@ -324,4 +326,25 @@ fn a_loop_and_its_handles_may_be_dropped_in_any_order() {
     drop(handle);
     drop(guard);
     assert!(LoopHandle::try_current().is_none());
+}
+
+/// Also by the one that has got its id, of which there are 4,096.
+#[test]
+fn a_future_that_has_outlived_its_loop_is_refused_by_every_later_one() {
+    let first = EventLoop::new().unwrap();
+    let entered = first.handle().enter();
+    let (_resolver, waiting) = promise::<(), Abandoned>();
+    let (mut waiting, mut racing) = (pin!(waiting), pin!(race([pending::<()>()])));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut cx).is_pending() && racing.as_mut().poll(&mut cx).is_pending());
+    drop(entered);
+    drop(first);
+    for _ in 0..4_096 {
+        let later = EventLoop::new().unwrap();
+        let _entered = later.handle().enter();
+        let (message, _) = panic_of(|| waiting.as_mut().poll(&mut cx));
+        assert!(message.contains("this promise belongs to event loop"), "{message}");
+        let (message, _) = panic_of(|| racing.as_mut().poll(&mut cx));
+        assert!(message.contains("this race belongs to event loop"), "{message}");
+    }
 }

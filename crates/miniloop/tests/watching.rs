@@ -173,7 +173,7 @@ fn a_dump_on_a_signal_goes_to_standard_error() {
         })
         .unwrap();
     });
-    assert!(stderr.contains("event loop 0: ") && stderr.contains("task `dump on signal 12`, spawned at "), "{stderr}");
+    assert!(stderr.contains("event loop 1: ") && stderr.contains("task `dump on signal 12`, spawned at "), "{stderr}");
 }
 
 /// A writer that others can read.

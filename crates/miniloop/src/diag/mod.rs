@@ -12,7 +12,7 @@
 //! | What happened when, and who woke whom? | [`trace`] |
 //!
 //! ```text
-//! event loop 0: 0 jobs ready, 1 timer (the next in 4.9s), 2 descriptors, 0 messages of other threads
+//! event loop 1: 0 jobs ready, 1 timer (the next in 4.9s), 2 descriptors, 0 messages of other threads
 //! 3 tasks:
 //!   the future given to `run_until_complete` at src/main.rs:9:16: waits for task `accept` for 1.2s, polled once
 //!     task `accept`, spawned at src/main.rs:12:9: waits for a connection for 1.2s, polled 2 times

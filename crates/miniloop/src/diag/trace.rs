@@ -162,7 +162,7 @@ impl TraceGuard {
         probes.set(TIMELINE, false);
         let timeline = probes.timeline.take();
         let mut records = timeline.map(|timeline| timeline.finish(self.core.clock.now())).unwrap_or_default();
-        records.loop_number = self.core.id.0;
+        records.loop_number = self.core.number;
         start("trace", move || told(write(records, writer))).map(drop)
     }
 }

@@ -277,25 +277,28 @@ fn with_current<R>(look: impl FnOnce(&Core) -> R) -> Option<R> {
 
 /// The loop under which a future first waited. Waiting under a second one would leave it with a waker of the first.
 #[derive(Debug, Default)]
-pub(crate) struct Home(Cell<Option<LoopId>>);
+pub(crate) struct Home {
+    /// 0 before the first time.
+    number: Cell<u64>,
+}
 
 impl Home {
     /// # Panics
     /// Under another loop than the first time.
     pub(crate) fn check(&self, what: &str) {
-        match self.0.get() {
-            Some(home) => check_home(home, what),
-            None => self.0.set(with_current(|core| core.id)),
+        match self.number.get() {
+            0 => self.number.set(with_current(|core| core.number).unwrap_or(0)),
+            home => check_home(home, what),
         }
     }
 }
 
 /// # Panics
-/// Under another loop than `home`.
-pub(crate) fn check_home(home: LoopId, what: &str) {
-    if let Some(here) = with_current(|core| core.id)
+/// Under another loop than the one with the number `home`.
+pub(crate) fn check_home(home: u64, what: &str) {
+    if let Some(here) = with_current(|core| core.number)
         && here != home
     {
-        panic!("this {what} belongs to event loop {} and was polled under event loop {}: await it where it belongs", home.0, here.0);
+        panic!("this {what} belongs to event loop {home} and was polled under event loop {here}: await it where it belongs");
     }
 }

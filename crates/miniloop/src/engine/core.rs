@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -34,16 +34,24 @@ use crate::slots::{GENERATION_BITS, Slots};
 
 pub(crate) type ErrorHandler = Rc<RefCell<dyn FnMut(&Report) -> Flow>>;
 
-/// Where the generations of the next loop start: spread over the numbers that there are, so that a waker of a closed loop finds nothing in
-/// a later one that has got its id.
-fn first_generation() -> u32 {
-    static LOOPS: AtomicU32 = AtomicU32::new(0);
-    // Relaxed: it only has to be another one. By the golden ratio's share of 2^32 any few in a row lie far apart.
-    LOOPS.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B1) >> (u32::BITS - GENERATION_BITS + 1)
+/// The number of the next loop.
+fn next_number() -> u64 {
+    static LOOPS: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: it only has to be another one.
+    LOOPS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Where the generations of a loop start: spread over the numbers that there are, so that a waker of a closed loop finds nothing in a later
+/// one that has got its id. By the golden ratio's share of 2^32 any few in a row lie far apart.
+fn first_generation(number: u64) -> u32 {
+    (number as u32).wrapping_mul(0x9E37_79B1) >> (u32::BITS - GENERATION_BITS + 1)
 }
 
 pub(crate) struct Core {
+    /// By this a word finds its loop. A later loop may have it again.
     pub(crate) id: LoopId,
+    /// Loops are counted from 1, and no number is used twice in a process: who remembers a loop remembers this, and it is what people see.
+    pub(crate) number: u64,
     pub(crate) clock: Clock,
     pub(crate) jobs_per_poll: usize,
     /// How long who is cancelled may clean up, unless the one who cancels says otherwise.
@@ -118,16 +126,18 @@ impl Core {
         pool: Pool,
         alarm: Option<Alarm>,
     ) -> Core {
+        let number = next_number();
         Core {
             id,
+            number,
             clock,
             jobs_per_poll,
             grace: Cell::new(GRACE),
             phase: Cell::new(Phase::Open),
-            slots: RefCell::new(Slots::starting_at(first_generation())),
+            slots: RefCell::new(Slots::starting_at(first_generation(number))),
             ready: RefCell::default(),
             timers: RefCell::default(),
-            cancels: RefCell::new(CancelTree::starting_at(first_generation())),
+            cancels: RefCell::new(CancelTree::starting_at(first_generation(number))),
             job_level: Cell::new(None),
             driver: RefCell::new(Some(driver)),
             inbox,

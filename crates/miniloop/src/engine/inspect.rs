@@ -27,7 +27,7 @@ pub(crate) fn dump(core: &Core) -> Dump {
     let blocking = core.pool.started_jobs().map_or_else(Vec::new, |jobs| jobs.survey());
     let is_once = |_, slot: &Slot| matches!(slot.job, Job::Once(_)).then_some(());
     Dump {
-        loop_number: core.id.0,
+        loop_number: core.number,
         now,
         tasks: tree(tasks(core)),
         repeating: repeating.into_iter().map(|(_, callback)| callback).collect(),

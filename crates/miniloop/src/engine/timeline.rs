@@ -26,7 +26,7 @@ pub(crate) struct Records {
     pub(crate) names: BTreeMap<u64, String>,
     /// How many slices and wakes there was no room for.
     pub(crate) dropped: u64,
-    pub(crate) loop_number: u16,
+    pub(crate) loop_number: u64,
 }
 
 impl Records {

@@ -161,7 +161,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
         let roster = self.roster();
         let core = &roster.core;
-        context::check_home(core.id, "task group");
+        context::check_home(core.number, "task group");
         let poller = context::current_task();
         roster.list.set_poller(poller, cx.waker());
         let polling = Polling::start(roster, poller);

@@ -23,7 +23,6 @@ use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::in_flight::{InFlight, poll_counted};
 use crate::engine::pool_jobs::{PoolJobs, PoolTicket, Queued};
-use crate::engine::word::LoopId;
 use crate::handle::LoopHandle;
 use crate::panic_payload::PanicPayload;
 use crate::reply::{Receiver, reply};
@@ -110,7 +109,7 @@ fn submit<R: Send + 'static>(
 ) -> Result<Blocking<R>, Full> {
     let is_wanted = core.must_accept_work();
     let (sender, answer) = reply();
-    let mut blocking = Blocking { answer, queued: None, refusal: None, home: core.id, place, is_over: false };
+    let mut blocking = Blocking { answer, queued: None, refusal: None, home: core.number, place, is_over: false };
     let asker = Asker::new(sender, InFlight::new(core));
     // Wakers and what was panicked with are foreign code, too. What they panic with has been told by the panic hook.
     let job = move || drop(catch_unwind(AssertUnwindSafe(|| run(job, asker, place))).map_err(PanicPayload::into_message));
@@ -166,8 +165,8 @@ pub struct Blocking<R> {
     queued: Option<(Arc<PoolJobs>, PoolTicket)>,
     /// Why the job was not even queued, unless its loop is closing.
     refusal: Option<std::io::Error>,
-    /// The loop that knows that the job is in flight.
-    home: LoopId,
+    /// The number of the loop that knows that the job is in flight.
+    home: u64,
     place: &'static Location<'static>,
     is_over: bool,
 }
@@ -185,7 +184,7 @@ impl<R> Future for Blocking<R> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over, "this blocking job was polled after it had given its result");
         ready!(context::poll_budget(cx));
-        let polled = poll_counted(cx, |core| core.id == self.home, |cx| self.answer.poll(cx));
+        let polled = poll_counted(cx, |core| core.number == self.home, |cx| self.answer.poll(cx));
         let Poll::Ready(answer) = polled else {
             context::waits_for("a blocking job");
             return Poll::Pending;
