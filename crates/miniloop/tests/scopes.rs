@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use futures_util::future;
 use miniloop::{
-    CancelReason, Cancelled, Elapsed, EventLoop, LoopHandle, Scope, ScopeOptions, Stopped, catch, now, scope, shield, sleep, spawn,
-    timeout, yield_now,
+    CancelReason, Cancelled, Elapsed, EventLoop, LoopHandle, Scope, ScopeOptions, Stopped, catch, now, scope, shield, sleep, sleep_until,
+    spawn, timeout, yield_now,
 };
 use support::{Trace, jumping, manual, ms, panic_of, run_dry, trace_reports};
 
@@ -408,6 +408,49 @@ fn a_limit_works_outside_any_task_too() {
     // The catch point is not there: nobody cleans up.
     assert!(matches!(limited.as_mut().poll(&mut cx), Poll::Ready(Err(Elapsed))));
     drop(entered);
+}
+
+#[test]
+fn limits_as_long_as_time_do_not_overflow_nor_come_early_and_can_be_cancelled() {
+    let (mut event_loop, clock, _) = manual();
+    clock.advance(ms(1));
+    let limits = [Duration::from_nanos(i64::MAX as u64), Duration::from_nanos(u64::MAX) - ms(1) - ms(1), Duration::MAX];
+    let handles = Rc::new(RefCell::new(Vec::new()));
+    let kept = handles.clone();
+    let main = async move {
+        let endless = limits.map(|limit| {
+            let kept = kept.clone();
+            let grace = ScopeOptions::new().timeout(limit).grace(limit);
+            async move {
+                let limited = timeout(limit, async {
+                    let polite = catch(sleep_until(now() + limit)).cleanup(async |_| sleep(ms(1)).await);
+                    scope(grace, async |scope| {
+                        kept.borrow_mut().push(scope.clone());
+                        polite.await
+                    })
+                    .await
+                });
+                limited.await
+            }
+        });
+        future::join_all(endless).await
+    };
+    let task = event_loop.handle().spawn(main);
+    for step in [ms(0), Duration::from_secs(1 << 32)] {
+        clock.advance(step);
+        run_dry(&mut event_loop);
+        assert!(!task.is_finished());
+    }
+    handles.take().iter().for_each(Scope::cancel);
+    run_dry(&mut event_loop);
+    clock.advance(ms(1));
+    run_dry(&mut event_loop);
+    let ended = event_loop.run_until_complete(task).unwrap().unwrap();
+    for ended in ended {
+        // The body had its say: it was cancelled, and has cleaned up.
+        assert_eq!(ended.unwrap().unwrap().unwrap_err().reason(), CancelReason::Cancelled);
+    }
+    assert_eq!(event_loop.next_timeout(), None);
 }
 
 #[test]
