@@ -92,12 +92,10 @@ where
         // Declared after the group and before the body: dropped after the body and before the group, whatever unwinds.
         let everybody = DropMembers(&state);
         let mut body = pin!(Some(body(&group)));
-        let open = CloseFirst(&state.roster);
         let mut run = Run::new(&state, body.as_mut(), place);
         poll_fn(|cx| run.poll(cx)).await;
         let value = run.value.take();
         drop(run);
-        drop(open);
         let panic = state.roster.take_panic();
         let failures = if panic.is_some() { Vec::new() } else { state.take_failures() };
         drop(everybody);
@@ -111,21 +109,13 @@ where
     }
 }
 
-/// From its drop on no member comes in.
-struct CloseFirst<'a>(&'a Roster);
-
-impl Drop for CloseFirst<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
 /// Drops the members that are left, and finds somebody for the failures that are.
 struct DropMembers<'a, E: std::fmt::Debug>(&'a Rc<State<E>>);
 
 impl<E: std::fmt::Debug> Drop for DropMembers<'_, E> {
     fn drop(&mut self) {
         let roster = &self.0.roster;
+        // Already done, unless the body could not even be made.
         roster.close();
         for member in roster.newest_first() {
             roster.end(member);
@@ -242,17 +232,6 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
         self.end_body();
     }
 
-    /// Drops the body where it is, whether it is done or not.
-    fn end_body(&mut self) {
-        let head = &self.body_head;
-        head.level.remove();
-        let drop_it = || self.body.set(None);
-        if let Err(payload) = self.state.roster.act_as(head, || catch_unwind(AssertUnwindSafe(drop_it))) {
-            self.roster().report(Report::of_panic(ReportKind::DropPanic, payload, head.describe(), head.place));
-        }
-        self.roster().let_go_of(&self.body_head);
-    }
-
     /// Passes on what is asked of the group: everybody, or single members, are to stop. Whoever is dropped meanwhile may ask for more.
     fn ask_who_is_to_stop(&mut self) {
         let roster = self.roster();
@@ -281,9 +260,24 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     }
 }
 
-impl<F, O: BodyOutput> Drop for Run<'_, '_, F, O> {
-    fn drop(&mut self) {
+impl<F, O: BodyOutput> Run<'_, '_, F, O> {
+    /// Drops the body where it is, whether it is done or not.
+    fn end_body(&mut self) {
+        let head = &self.body_head;
+        head.level.remove();
+        let drop_it = || self.body.set(None);
+        if let Err(payload) = self.state.roster.act_as(head, || catch_unwind(AssertUnwindSafe(drop_it))) {
+            self.state.roster.report(Report::of_panic(ReportKind::DropPanic, payload, head.describe(), head.place));
+        }
         self.state.roster.let_go_of(&self.body_head);
+    }
+}
+
+impl<F, O: BodyOutput> Drop for Run<'_, '_, F, O> {
+    /// From here on no member comes in.
+    fn drop(&mut self) {
+        self.state.roster.close();
+        self.end_body();
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the tests of groups share.
 
-use std::future::pending;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use miniloop::{GroupError, yield_now};
 
@@ -43,4 +45,9 @@ pub(crate) async fn fail(message: &'static str) -> Result<(), &'static str> {
 
 pub(crate) fn failures(error: GroupError<&'static str>) -> Vec<(&'static str, bool)> {
     error.iter().map(|failure| (*failure.error(), failure.was_cancelling())).collect()
+}
+
+/// Polls a future once, as a foreign executor that does not care when it is woken.
+pub(crate) fn poll_once<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }

@@ -1,24 +1,19 @@
-//! What task groups survive: being dropped, forgotten, moved and closed at any time, polled by others, woken too late, and destructors that
-//! panic or spawn. Run it under AddressSanitizer too (`TESTING.md`).
+//! What task groups survive: being dropped, forgotten, moved and closed at any time, polled by others, and woken too late. Run it under
+//! AddressSanitizer too (`TESTING.md`).
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::panic::panic_any;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::support::{Trace, jumping, manual, ms, on_another_thread, on_drop, panic_on_drop, run_dry, trace_reports, wait_once};
+use crate::helpers::poll_once;
+use crate::support::{Trace, jumping, manual, ms, on_another_thread, on_drop, run_dry, trace_reports, wait_once};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use miniloop::{Child, LoopHandle, TaskLocal, sleep, spawn, task_group, yield_now};
-
-/// Polls a future once, as a foreign executor that does not care when it is woken.
-fn poll_once<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
+use miniloop::{Child, LoopHandle, sleep, spawn, task_group, yield_now};
 
 /// Another executor's waker, which counts and may do anything else.
 struct Foreign<F>(AtomicUsize, F);
@@ -155,174 +150,6 @@ fn a_child_may_outlive_its_group_and_be_forgotten_g3() {
     drop(value);
     forget(Box::pin(forgotten));
     assert_eq!(trace.take(), ["value"]);
-}
-
-// Destructors.
-
-#[test]
-fn a_destructor_that_panics_is_reported_and_hurts_nobody_else_g5() {
-    let (mut event_loop, _, trace) = manual();
-    let reports = trace_reports(&event_loop.handle());
-    let main = async {
-        task_group(async |g| {
-            // In a member that ends, in one that is dropped, in a value that nobody reads, in the body.
-            let owned = panic_on_drop("ended");
-            g.spawn(poll_fn(move |_| {
-                let _owned = &owned;
-                Poll::Ready(())
-            }))
-            .named("ended");
-            let owned = panic_on_drop("dropped");
-            g.spawn_service(async move {
-                let _owned = owned;
-                pending::<()>().await;
-            });
-            g.spawn_service(stay(&trace, "service"));
-            yield_now().await;
-            yield_now().await;
-            drop(g.spawn(async { Ok(panic_on_drop("value")) }));
-            Ok::<(), ()>(())
-        })
-        .await
-        .unwrap();
-        trace.note("group ended");
-    };
-    event_loop.run_until_complete(main).unwrap();
-    event_loop.run_until_complete(yield_now()).unwrap();
-    assert_eq!(trace.take(), ["service", "group ended"]);
-    let expected =
-        ["DropPanic member `ended`: ended", "DropPanic value of member `member-3`: value", "DropPanic member `member-1`: dropped"];
-    assert_eq!(reports.take(), expected);
-}
-
-#[test]
-fn a_value_that_only_the_body_still_sees_is_dropped_with_care_g5() {
-    static SEEN: TaskLocal<Box<dyn Any>> = TaskLocal::new();
-    let (mut event_loop, _, _) = manual();
-    let reports = trace_reports(&event_loop.handle());
-    let main = async {
-        let mut group = Box::pin(task_group(async |g| {
-            g.spawn(async {
-                yield_now().await;
-                Err::<(), _>("broken")
-            });
-            pending::<Result<(), &str>>().await
-        }));
-        let first_poll = poll_fn(|cx| Poll::Ready(group.as_mut().poll(cx).is_pending()));
-        assert!(SEEN.scope(Box::new(panic_on_drop("seen")), first_poll).await);
-        assert!(group.await.is_err());
-    };
-    event_loop.run_until_complete(main).unwrap();
-    event_loop.run_until_complete(yield_now()).unwrap();
-    assert_eq!(reports.take(), ["DropPanic task-local value: seen"]);
-}
-
-#[test]
-fn a_body_that_panics_when_a_group_is_dropped_leaves_no_member_behind_g7() {
-    let (event_loop, _, trace) = manual();
-    let _entered = event_loop.handle().enter();
-    let mut group = Box::pin(task_group(async |g| {
-        g.spawn(stay(&trace, "first"));
-        let owned = panic_on_drop("second");
-        g.spawn(async move {
-            let _owned = owned;
-            pending::<()>().await;
-        });
-        g.spawn(stay(&trace, "third"));
-        let _owned = panic_on_drop("body");
-        pending::<()>().await;
-    }));
-    assert!(poll_once(&mut group).is_pending());
-    assert!(poll_once(&mut group).is_pending());
-    let payload = catch_unwind(AssertUnwindSafe(|| drop(group))).unwrap_err();
-    assert_eq!(*payload.downcast::<String>().unwrap(), "body");
-    assert_eq!(trace.take(), ["third", "first"]);
-}
-
-#[test]
-fn destructors_may_spawn_while_the_group_is_open_and_are_refused_when_it_goes_g6() {
-    struct Spawns<'a, F: Fn()>(&'a F);
-    impl<F: Fn()> Drop for Spawns<'_, F> {
-        fn drop(&mut self) {
-            (self.0)();
-        }
-    }
-    let (mut event_loop, _, trace) = manual();
-    let late = Cell::new(None::<Child<()>>);
-    let main = async {
-        task_group(async |g| {
-            g.spawn(async {
-                let spawn = || drop(g.spawn(async { trace.note("spawned by a destructor") }));
-                let _spawns = Spawns(&spawn);
-                yield_now().await;
-            });
-            yield_now().await;
-            g.spawn_service(async {
-                let spawn = || late.set(Some(g.spawn(async { trace.note("it was refused") })));
-                let _spawns = Spawns(&spawn);
-                pending::<()>().await;
-            });
-        })
-        .await;
-    };
-    event_loop.run_until_complete(main).unwrap();
-    assert_eq!(trace.take(), ["spawned by a destructor"]);
-    assert!(late.take().unwrap().is_finished());
-
-    let _entered = event_loop.handle().enter();
-    let mut group = Box::pin(task_group(async |g| {
-        for _ in 0..2 {
-            g.spawn(async {
-                let spawn = || late.set(Some(g.spawn(async { trace.note("it was refused") })));
-                let _spawns = Spawns(&spawn);
-                pending::<()>().await;
-            });
-        }
-        let spawn = || drop(g.spawn(async { unreachable!("it was refused") }));
-        let _spawns = Spawns(&spawn);
-        pending::<()>().await;
-    }));
-    assert!(poll_once(&mut group).is_pending());
-    assert!(poll_once(&mut group).is_pending());
-    drop(group);
-    assert!(late.take().unwrap().is_finished());
-}
-
-#[test]
-fn destructors_may_cancel_wake_and_drop_whatever_belongs_to_the_group_g7() {
-    let (mut event_loop, _, trace) = manual();
-    let reports = trace_reports(&event_loop.handle());
-    let (children, wakers) = (Rc::new(RefCell::new(Vec::<Child<()>>::new())), Rc::new(RefCell::new(Vec::<Waker>::new())));
-    let main = async {
-        task_group(async |g| {
-            for name in ["first", "second", "third"] {
-                let (all, kept, wakers) = (children.clone(), trace.on_drop(name), wakers.clone());
-                let touch = on_drop({
-                    let (all, wakers) = (all.clone(), wakers.clone());
-                    move || {
-                        let taken = all.take();
-                        taken.iter().for_each(Child::cancel);
-                        drop(taken);
-                        wakers.take().into_iter().for_each(Waker::wake);
-                    }
-                });
-                let child = g.spawn_caught(async move {
-                    let _owned = (kept, touch);
-                    wait_once(|waker| wakers.borrow_mut().push(waker)).await;
-                    pending::<Result<(), ()>>().await.unwrap();
-                });
-                all.borrow_mut().push(child);
-            }
-            yield_now().await;
-            yield_now().await;
-            Err::<(), _>("boom")
-        })
-        .await
-    };
-    assert!(event_loop.run_until_complete(main).unwrap().is_err());
-    // The first to go has woken the others, who are owed a poll, in the order of their wakes.
-    assert_eq!(trace.take(), ["third", "first", "second"]);
-    assert!(reports.take().is_empty());
 }
 
 // Who polls it.
