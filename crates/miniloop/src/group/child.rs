@@ -4,11 +4,12 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
 
 use crate::engine::context;
+use crate::engine::word::Word;
 use crate::group::member::JoinMember;
 use crate::group::roster::Roster;
 use crate::task::TaskId;
@@ -112,8 +113,13 @@ impl<T> Future for Child<T> {
     type Output = Result<T, TaskError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = self.member.completion().poll_take(cx, "member of a task group");
         let head = self.member.head();
+        if head.word == Word::STALE {
+            // It was refused. Whoever spawns again and again into a group that ends must give way, or its grace never ends.
+            ready!(context::poll_budget(cx));
+            context::spend_operation();
+        }
+        let polled = self.member.completion().poll_take(cx, "member of a task group");
         if polled.is_pending() {
             context::awaits(head.word);
         }

@@ -224,6 +224,22 @@ fn a_group_that_ends_refuses_members_g6_c120_b06() {
 // G7: tasks of a group. How a dropped group goes: `group_lives.rs`.
 
 #[test]
+fn who_spawns_again_and_again_into_a_group_that_ends_gives_way_g6_o10() {
+    let refused = Cell::new(0);
+    check(async |_| {
+        task_group(async |g| {
+            g.cancel();
+            while refused.get() < 1_000 && g.spawn(async {}).await.is_err() {
+                refused.set(refused.get() + 1);
+            }
+        })
+        .await;
+    });
+    // Having given way it is asked to stop, and as one that is awake it is polled once more.
+    assert_eq!(refused.get(), 128);
+}
+
+#[test]
 fn a_group_waits_for_its_tasks_and_has_their_failures_g7() {
     let trace = check(async |trace| {
         let seven = task_group(async |g| {
