@@ -69,5 +69,5 @@ cargo xtask test [--install] [STEP..]
 
 cargo xtask tidy
     Checks the rules that compiler and clippy do not know: the order of files (layers.txt), where `unsafe` stands,
-    lengths of files and lines, links in documents.
+    lengths of files and lines, links in documents, names of files in comments.
 ";

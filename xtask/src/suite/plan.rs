@@ -155,7 +155,7 @@ fn named(names: &[String], folder: &'static str, libtest_arguments: &[&str]) -> 
     Work::Tests(Invocation::tests(&format!("test --workspace --all-features {}", names.join(" ")), libtest_arguments))
 }
 
-/// What cargo finds in the `tests` folders of these packages: `name.rs` and `name/main.rs`.
+/// What cargo finds in the `tests` folders of these packages: files, and folders with a `main.rs`.
 fn test_names(tree: &Tree, packages: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     for (path, _) in tree.ending(".rs") {

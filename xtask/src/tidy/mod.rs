@@ -10,12 +10,14 @@ mod layers;
 mod unsafe_code;
 mod length;
 mod links;
+mod mentions;
 
 use crate::tree::Tree;
 
 /// Runs all checks and returns one line for each offence, in the order of the paths.
 pub(crate) fn findings(tree: &Tree) -> Vec<String> {
-    let mut found = [layers::check(tree), unsafe_code::check(tree), length::check(tree), links::check(tree)].concat();
+    let checks = [layers::check, unsafe_code::check, length::check, links::check, mentions::check];
+    let mut found: Vec<_> = checks.iter().flat_map(|check| check(tree)).collect();
     found.sort();
     found.iter().map(ToString::to_string).collect()
 }

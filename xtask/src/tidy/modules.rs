@@ -112,7 +112,7 @@ impl Modules {
     }
 }
 
-/// `a/b.rs` is in `a/`, `b.rs` in the empty path.
+/// With its slash; empty at the top.
 fn folder_of(file: &str) -> &str {
     &file[..file.rfind('/').map_or(0, |slash| slash + 1)]
 }

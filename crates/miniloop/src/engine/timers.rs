@@ -3,7 +3,7 @@
 //! Most timers are cancelled before they fire, so that is the case made cheap: cancelling only counts, and once more than half of the
 //! entries are dead the heap is rebuilt without them. The queue does not know which word is alive; its owner, who does, passes the
 //! question in. Arming costs a push at the end of a binary heap (a timer usually fires later than those before it), cancelling an
-//! addition.
+//! addition. Next: `core.rs`, which arms and cancels; `turn.rs`, which takes what is due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

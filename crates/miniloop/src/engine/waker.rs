@@ -2,8 +2,8 @@
 //!
 //! A `Waker` of this runtime holds a [`Word`] where others hold a pointer: cloning copies it, dropping it does nothing, and waking looks
 //! the word up. So a waker is free to keep, may go stale at any time and outlive its loop, and costs no atomic operation on the loop's own
-//! thread. Three ways lead to the queue: the loop that runs here, another loop that lives on this thread, and the inbox of a loop
-//! elsewhere.
+//! thread. Three ways lead to the queue: the loop that runs here, another loop that lives on this thread (both in `context.rs`), and the
+//! inbox of a loop elsewhere (`registry.rs`, `inbox.rs`).
 
 use std::task::{RawWaker, RawWakerVTable, Waker};
 

@@ -1,7 +1,7 @@
 //! The handle that a group's body gets: how members come in, and where their lifetimes are forgotten.
 //!
 //! A member borrows from the surroundings of the group, so its type has a lifetime, `'scope`, which the group's table cannot name. The one
-//! line in here that forgets it, [`erase`], is sound for these reasons, and each has a test in `tests/groups.rs`:
+//! line in here that forgets it, [`erase`], is sound for these reasons, and each has a test in `tests/groups`:
 //!
 //! - A member's future is polled and dropped by its group's future alone. The loop's slot leads to a list of words; the child and the
 //!   group's table share a cell whose future only the group touches.

@@ -221,7 +221,7 @@ fn a_group_that_ends_refuses_members_g6_c120_b06() {
     );
 }
 
-// G7: tasks of a group. How a dropped group goes: `group_lives.rs`.
+// G7: tasks of a group. How a dropped group goes: `lives.rs`.
 
 #[test]
 fn who_spawns_again_and_again_into_a_group_that_ends_gives_way_g6_o10() {
