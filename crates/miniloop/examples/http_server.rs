@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use miniloop::hyper::{HyperIo, HyperTimer};
 use miniloop::net::{TcpListener, TcpStream};
-use miniloop::{catch, signal, task_group};
+use miniloop::{catch, signal, task_group, timeout};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     miniloop::run(async {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn serve(stream: TcpStream) -> std::io::Result<()> {
     let mut server = http1::Builder::new();
-    server.timer(HyperTimer::new()).header_read_timeout(Duration::from_secs(10));
+    server.timer(HyperTimer::new()).header_read_timeout(HEAD_LIMIT);
     let mut connection = pin!(server.serve_connection(HyperIo::new(stream), service_fn(answer)));
     let result = match catch(connection.as_mut()).await {
         Ok(result) => result,
@@ -63,9 +63,11 @@ async fn serve(stream: TcpStream) -> std::io::Result<()> {
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (status, text) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/") => (StatusCode::OK, "hello\n".to_owned()),
-        (&Method::POST, "/shout") => match Limited::new(request.into_body(), BODY_LEN_MAX).collect().await {
-            Ok(body) => (StatusCode::OK, String::from_utf8_lossy(&body.to_bytes()).to_uppercase()),
-            Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")),
+        // A body has a limit in length and in time, as the head has: else one client could hold what it likes for as long as it likes.
+        (&Method::POST, "/shout") => match timeout(BODY_LIMIT, Limited::new(request.into_body(), BODY_LEN_MAX).collect()).await {
+            Ok(Ok(body)) => (StatusCode::OK, String::from_utf8_lossy(&body.to_bytes()).to_uppercase()),
+            Ok(Err(error)) => (StatusCode::BAD_REQUEST, format!("{error}\n")),
+            Err(elapsed) => (StatusCode::REQUEST_TIMEOUT, format!("{elapsed}\n")),
         },
         _ => (StatusCode::NOT_FOUND, "there is nothing here\n".to_owned()),
     };
@@ -74,4 +76,6 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(response)
 }
 
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
+const BODY_LIMIT: Duration = Duration::from_secs(30);
 const BODY_LEN_MAX: usize = 64 * 1_024;

@@ -33,6 +33,8 @@ use crate::event_loop::EventLoop;
 /// }
 /// ```
 ///
+/// A test that sets an [error handler](crate::LoopHandle::on_error) of its own judges itself what comes there.
+///
 /// # Panics
 /// When the test does; when something failed that nobody has read (a callback, a detached task, a dropped one that panicked), also after
 /// the test's end, while what it left is being cancelled; when nothing can happen any more, with a [dump](crate::diag::dump) of who waits
