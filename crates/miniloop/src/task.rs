@@ -214,6 +214,14 @@ impl<T> Task<T> {
 
 impl<T: 'static> Task<T> {
     /// Leaves the task to the loop, which reports its error or panic to [`LoopHandle::on_error`]. It ends with the loop at the latest.
+    ///
+    /// ```
+    /// # miniloop::run(async {
+    /// miniloop::LoopHandle::current().on_error(|report| println!("{report}"));
+    /// let sweeper = miniloop::spawn(async { Err::<(), _>("the broom is gone") });
+    /// sweeper.named("sweeper").detach(); // nobody holds it any more, and its error is printed
+    /// # }).unwrap();
+    /// ```
     pub fn detach(mut self)
     where
         T: Outcome,
@@ -235,6 +243,17 @@ impl<T: 'static> Task<T> {
     }
 
     /// Calls `callback` with the result, as a job of the task's loop, never inside this call. Cancelling the handle cancels the task.
+    ///
+    /// ```
+    /// let mut event_loop = miniloop::EventLoop::new()?;
+    /// let (handle, stop) = (event_loop.handle(), event_loop.handle());
+    /// handle.spawn(async { 1 + 1 }).on_done(move |sum| {
+    ///     println!("{}", sum.unwrap());
+    ///     stop.stop();
+    /// });
+    /// event_loop.run_forever()?;
+    /// # Ok::<(), miniloop::LoopError>(())
+    /// ```
     ///
     /// # Panics
     /// When the loop is closed.
@@ -258,6 +277,15 @@ impl<T: 'static> Task<T> {
     }
 
     /// Lets many wait for the result, which they get behind an `Rc`.
+    ///
+    /// ```
+    /// # miniloop::run(async {
+    /// let sum = miniloop::spawn(async { 1 + 1 }).shared();
+    /// for reader in [sum.clone(), sum] {
+    ///     assert!(matches!(*reader.await, Ok(2)));
+    /// }
+    /// # }).unwrap();
+    /// ```
     pub fn shared(self) -> Shared<Result<T, TaskError>> {
         Shared::new(self)
     }
