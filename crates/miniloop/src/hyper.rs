@@ -213,3 +213,19 @@ impl Drop for Nap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hyper::rt::ReadBuf;
+
+    use super::*;
+
+    #[test]
+    fn one_read_brings_16_kib_at_most() {
+        let mut io = HyperIo::new(&[7; 64 * 1_024][..]);
+        let mut bytes = [0; 64 * 1_024];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        assert!(Pin::new(&mut io).poll_read(&mut Context::from_waker(std::task::Waker::noop()), buffer.unfilled()).is_ready());
+        assert_eq!(buffer.filled().len(), 16 * 1_024);
+    }
+}

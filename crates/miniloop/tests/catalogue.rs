@@ -1,7 +1,7 @@
 //! The tables of `TESTING.md` say the truth: what they promise is tested where they say, no numbered test is missing from them, and no
-//! number is without a test or a reason for having none.
+//! number is without a test or a reason for having none. The same goes for the bounds of each crate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -87,4 +87,40 @@ fn every_number_has_a_test_or_a_reason_for_having_none_and_not_both() {
     let missing: Vec<_> = catalogue.difference(&known).collect();
     let unknown: Vec<_> = known.difference(&catalogue).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "neither tested nor explained: {missing:?}; not in the catalogue: {unknown:?}");
+}
+
+/// What each row of a table of bounds says of its bound: the file and the name of a test, or why there is none.
+fn bounds(table: &str) -> BTreeMap<String, (String, String)> {
+    let rows = table.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let mut bounds = BTreeMap::new();
+    for row in rows.skip(2) {
+        let cells: Vec<_> = row.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+        let [_, bound, place, test, _] = &cells[..] else { panic!("no row of a table of bounds: {row}") };
+        assert!(bounds.insert(bound.clone(), (place.clone(), test.clone())).is_none(), "{bound} has two rows");
+    }
+    bounds
+}
+
+#[test]
+fn every_bound_has_a_test_that_reaches_it_or_a_reason_for_having_none() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(workspace.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let tables = read("TESTING.md");
+    for (crate_name, file) in
+        [("miniloop", "src/config.rs"), ("relay-core", "src/limits.rs"), ("relay", "src/limits.rs"), ("relay", "src/storage/limits.rs")]
+    {
+        let source = format!("crates/{crate_name}/{file}");
+        let (_, table) = tables.split_once(&format!("Bounds of `{source}`")).unwrap_or_else(|| panic!("{source} has no table of bounds"));
+        let rows = bounds(table);
+        let there = read(&source);
+        let there =
+            there.lines().filter_map(|line| line.trim_start_matches("pub(crate) ").trim_start_matches("pub ").strip_prefix("const "));
+        let there: BTreeSet<_> = there.filter_map(|rest| rest.split(':').next()).map(str::to_owned).collect();
+        let difference: Vec<_> = rows.keys().cloned().collect::<BTreeSet<_>>().symmetric_difference(&there).cloned().collect();
+        assert!(!there.is_empty() && difference.is_empty(), "in {source} or in its table, not in both: {difference:?}");
+        for (bound, (place, test)) in rows.iter().filter(|(_, (place, _))| place != "none") {
+            let tests = read(&format!("crates/{crate_name}/{place}"));
+            assert!(tests.contains(&format!("fn {test}(")), "{bound}: {place} has no test `{test}`");
+        }
+    }
 }

@@ -284,6 +284,24 @@ fn every_bound_that_bites_is_counted() {
 }
 
 #[test]
+fn a_turn_ends_after_64_jobs_unless_the_loop_is_told_otherwise() {
+    let (mut event_loop, ..) = manual();
+    let mut full_turns = |jobs: u64| {
+        let before = event_loop.handle().stats();
+        let yields = async {
+            for _ in 1..jobs {
+                yield_now().await;
+            }
+        };
+        event_loop.run_until_complete(yields).unwrap();
+        let after = event_loop.handle().stats();
+        assert_eq!(after.jobs - before.jobs, jobs);
+        after.turns_full - before.turns_full
+    };
+    assert_eq!([64, 65, 128, 129].map(&mut full_turns), [0, 1, 1, 2]);
+}
+
+#[test]
 fn no_name_forges_a_line_of_a_report_or_a_dump() {
     let (mut event_loop, ..) = manual();
     let handle = event_loop.handle();

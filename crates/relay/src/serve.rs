@@ -187,3 +187,33 @@ fn greet(options: &ServeOptions, address: SocketAddr, connections_max: usize) {
     // Nobody may be there to read it.
     let _ = output::write_at_once(io::stdout(), greeting.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command};
+
+    fn options(arguments: &[&str]) -> ServeOptions {
+        match Cli::parse_from([&["relay"], arguments].concat()).into_command() {
+            Command::Serve(options) => options,
+            _ => panic!("`relay` serves"),
+        }
+    }
+
+    #[test]
+    fn a_client_may_send_the_messages_of_five_seconds_at_once() {
+        let rate = |arguments: &[&str]| settings(&options(arguments), 9).loopback.rate;
+        assert_eq!(rate(&["--messages-per-second", "7"]), Some(Rate { per_second: 7, burst: 35 }));
+        assert_eq!(rate(&[]), Settings::default().loopback.rate);
+    }
+
+    #[test]
+    fn a_gib_of_the_log_may_be_unfolded_or_a_quarter_of_the_budget() {
+        for (budget, expected_bytes) in [("512MiB", 128 << 20), ("4GiB", 1 << 30), ("5GiB", 1 << 30)] {
+            assert_eq!(unfolded_bytes_max(&options(&["--disk-budget", budget])), expected_bytes, "{budget}");
+        }
+        assert_eq!(unfolded_bytes_max(&options(&[])), 1 << 30);
+    }
+}

@@ -143,9 +143,8 @@ fn attach(core: &Core) -> Arc<Pulse> {
 }
 
 fn watch(pulse: &Pulse, end: &End, limit: Duration, mut tell: impl FnMut(&Blocked)) {
-    let interval = (limit / WATCHDOG_LOOKS_PER_LIMIT).max(WATCHDOG_INTERVAL_MIN);
-    let mut watch = Watch { interval, limit, beat: 0, looks: 0, has_told: false };
-    while !end.wait(interval) {
+    let mut watch = Watch::new(limit);
+    while !end.wait(watch.interval) {
         if let Some(blocked) = watch.look(pulse.read())
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| tell(&blocked)))
         {
@@ -165,6 +164,11 @@ struct Watch {
 }
 
 impl Watch {
+    fn new(limit: Duration) -> Watch {
+        let interval = (limit / WATCHDOG_LOOKS_PER_LIMIT).max(WATCHDOG_INTERVAL_MIN);
+        Watch { interval, limit, beat: 0, looks: 0, has_told: false }
+    }
+
     /// Looks once. What has run since the first look at it for at least the limit is told, once.
     fn look(&mut self, beat: Option<Beat>) -> Option<Blocked> {
         let Some(beat) = beat else {
@@ -212,13 +216,20 @@ mod tests {
     #[track_caller]
     fn check(beats: &[u64], expected: &[(usize, u64)]) {
         let ms = Duration::from_millis;
-        let mut watch = Watch { interval: ms(25), limit: ms(100), beat: 0, looks: 0, has_told: false };
+        let mut watch = Watch::new(ms(100));
         let seen = |beat| Beat { beat, subject: String::new(), place: Location::caller(), turn: 0 };
         let told = beats.iter().enumerate().filter_map(|(index, beat)| {
             let blocked = watch.look((*beat > 0).then(|| seen(*beat)))?;
             Some((index, blocked.running_for.as_millis() as u64))
         });
         assert_eq!(told.collect::<Vec<_>>(), expected, "{beats:?}");
+    }
+
+    #[test]
+    fn a_watchdog_looks_four_times_per_limit_and_at_most_once_a_millisecond() {
+        let ms = Duration::from_millis;
+        let looks = [400, 4, 3, 0].map(|limit_ms| Watch::new(ms(limit_ms)).interval);
+        assert_eq!(looks, [ms(100), ms(1), ms(1), ms(1)]);
     }
 
     #[test]

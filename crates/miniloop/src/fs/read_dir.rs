@@ -187,3 +187,19 @@ impl DirEntry {
         off_the_loop(move || entry.metadata()).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_job_reads_64_entries_at_most() {
+        let folder = std::env::temp_dir().join(format!("miniloop-read-dir-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        (0..65).for_each(|number| drop(fs::File::create(folder.join(number.to_string())).unwrap()));
+        let first = Batch::next(fs::read_dir(&folder).unwrap());
+        let second = Batch::next(first.more.expect("it knows of no end"));
+        assert_eq!((first.entries.len(), second.entries.len(), second.more.is_none()), (64, 1, true));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

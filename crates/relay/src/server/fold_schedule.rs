@@ -108,3 +108,18 @@ impl FoldSchedule {
         [self.waits_since.map(|since| since + FOLD_AGE), self.wanted_at].into_iter().flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_found_the_disk_full_is_tried_again_after_five_seconds() {
+        let mut schedule = FoldSchedule::new(5, 1 << 30);
+        schedule.begin();
+        schedule.disk_is_full(Nanos(7));
+        assert_eq!(schedule.due_at(), Some(Nanos(5_000_000_007)));
+        assert!(schedule.disk_has_room());
+        assert_eq!(schedule.due_at(), Some(Nanos(0)));
+    }
+}

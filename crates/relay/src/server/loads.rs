@@ -92,3 +92,18 @@ impl Failures {
         *self = Failures { said_at: Some(now), unsaid_len: 0 };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_histories_cannot_be_loaded_is_said_once_a_second() {
+        let mut failures = Failures::default();
+        let mut unsaid_after = |at_ns| {
+            failures.tell(Nanos(at_ns), "lobby", &ArchiveError::Full { folder: "relay-data".into() });
+            failures.unsaid_len
+        };
+        assert_eq!([0, 1, 999_999_999, 1_000_000_000, 1_999_999_999].map(&mut unsaid_after), [0, 1, 2, 0, 1]);
+    }
+}

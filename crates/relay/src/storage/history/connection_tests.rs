@@ -71,6 +71,8 @@ fn the_settings_are_those_that_the_files_count_on() {
         check("temp_store", "2");
         check("cache_spill", "0");
         check("trusted_schema", "0");
+        check("cache_size", "-16384");
+        check("journal_size_limit", "67108864");
     });
 }
 

@@ -191,3 +191,24 @@ fn write_error(path: &Path, error: DatabaseError) -> OpenError {
 
 /// Rows that one transaction deletes: each is at most 32 KiB.
 const ROWS_PER_TRANSACTION: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_thousand_names_are_tried_and_no_more() {
+        let tried = Cell::new(0);
+        let is_free_at = |number: u32| {
+            tried.set(0);
+            first_free_name(Path::new("data"), "damaged", "making", |_| {
+                tried.set(tried.get() + 1);
+                if tried.get() == number { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+            })
+        };
+        assert_eq!(is_free_at(1_000).unwrap(), Path::new("data.damaged-1000"));
+        let error = is_free_at(1_001).unwrap_err().to_string();
+        assert!(error.contains("data") && tried.get() == 1_000, "{error}");
+    }
+}

@@ -104,3 +104,20 @@ fn lines_of(lines: &[u8], first: u32, count: u32) -> Option<&[u8]> {
     let end = if count == 0 { start } else { ends.nth(count as usize - 1)? };
     lines.get(start..end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::history::Run;
+
+    #[test]
+    fn a_million_runs_are_kept_and_one_more_is_known_to_be_there() {
+        let run = |ordinal| Run { id: MessageId { sequence: 2, ordinal }, unix_ms: 0, message_count: 1, line_bytes: 0 };
+        let segment = |runs| Segment { room: "lobby".to_owned(), first_number: 1, runs, lines: Vec::new() };
+        let mut unfolded = Unfolded::behind(1);
+        unfolded.add(1, &segment((0..1 << 20).map(run).collect()));
+        assert!(!unfolded.are_too_many);
+        unfolded.add(2, &segment(vec![run(1 << 20)]));
+        assert!(unfolded.are_too_many);
+    }
+}
