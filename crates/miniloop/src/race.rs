@@ -35,8 +35,31 @@ use crate::engine::core::Core;
 /// ```
 ///
 /// Losers have the loop's grace ([`Builder::grace`](crate::Builder::grace)) to clean up. One that has no catch point is dropped; if it was
-/// woken already, it is polled once before. When several end in the same round, the one that was woken first wins. For futures of different
-/// types make them of one type (an `enum`, a `Pin<Box<dyn Future>>`), or use `futures::select!` where dropping the losers is right.
+/// woken already, it is polled once before. When several end in the same round, the one that was woken first wins.
+///
+/// The futures stand in one array, so they have one type. Those of two `async` functions or blocks do not; boxes of them do:
+///
+/// ```
+/// use miniloop::{race, sleep};
+/// use std::pin::Pin;
+/// use std::time::Duration;
+///
+/// async fn fetch() -> &'static str {
+///     sleep(Duration::from_millis(1)).await;
+///     "fetched"
+/// }
+///
+/// # miniloop::run(async {
+/// let give_up = async {
+///     sleep(Duration::from_millis(50)).await;
+///     "gave up"
+/// };
+/// let futures: [Pin<Box<dyn Future<Output = _>>>; 2] = [Box::pin(fetch()), Box::pin(give_up)];
+/// assert_eq!(race(futures).await.value, "fetched");
+/// # }).unwrap();
+/// ```
+///
+/// Where it is right to drop the losers, `futures::select!` takes futures of any types.
 ///
 /// # Panics
 /// When it is polled outside a loop, under another loop than the first time, or after its end.

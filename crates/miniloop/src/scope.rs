@@ -205,6 +205,8 @@ impl std::error::Error for Stopped {}
 ///
 /// As with [`timeout`], a value that the body returns counts whatever was asked, and catch points inside clean up first.
 ///
+/// The future is an `async` block around the body, so it has no name: box it to keep it in a struct, and `fuse` it for a `select!`.
+///
 /// # Errors
 /// [`Stopped::Elapsed`] after the deadline, [`Stopped::Cancelled`] after [`Scope::cancel`]; what came first counts. The body has been
 /// dropped.
