@@ -12,7 +12,9 @@
 //! last poll (C13), and a body that is only polled costs a push and a pop.
 //!
 //! This file decides and calls nobody: wakers to be woken or dropped leave through [`Notes`], which its owner, `cancel.rs`, carries out
-//! with nothing borrowed. Delivering costs a walk over what stands below; a poll without a standing request, a push and a pop.
+//! with nothing borrowed. Delivering costs a walk over what stands below; a poll without a standing request, a push and a pop. A poll of a
+//! level that was asked looks for somebody busy below: a hundred levels in each other, all asked, cost 5,000 steps a poll. To count the
+//! busy instead would cost every catch point a walk up, also where nobody was asked.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
