@@ -1,6 +1,6 @@
-//! What must not compile: uses of a group by which a member could outlive what it borrows, and of the attributes where there is nothing
-//! that they could do. `wrong/` has the programs. The header of each ends with the errors that it is refused with: whatever compiles this
-//! package compiles them, so it is the code that counts, and the words only where there is no code.
+//! What must not compile: uses of a group by which a member could outlive what it borrows or fail where nobody can, and of the attributes
+//! where there is nothing that they could do. `wrong/` has the programs. The header of each ends with the errors that it is refused with:
+//! whatever compiles this package compiles them, so it is the code that counts, and the words only where there is no code.
 
 use std::fs;
 use std::path::Path;

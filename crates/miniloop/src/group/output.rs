@@ -4,7 +4,6 @@
 //! of a group in whichever of its members names it.
 
 use std::convert::Infallible;
-use std::fmt::Debug;
 
 use crate::group::error::GroupError;
 use crate::outcome::Never;
@@ -15,8 +14,7 @@ use crate::outcome::Never;
 #[diagnostic::on_unimplemented(
     message = "a member of this task group cannot end with `{Self}`",
     label = "this group's members end with `()` or with a `Result<_, {E}>`",
-    note = "the error of the members is that of the body: let both be the same type",
-    note = "a body that ends with `()` says that nobody fails: let it end with `Ok(())`"
+    note = "the error of the members is that of the body: let both be the same type"
 )]
 pub trait ChildOutput<E>: sealed::Sealed {
     /// What the [`Child`](crate::Child) is awaited for.
@@ -50,32 +48,30 @@ impl<T, E> ChildOutput<E> for Result<T, E> {
     }
 }
 
-/// The end of the body of a [task group](crate::task_group): `()` when nobody in the group can fail, `Result<T, E>`, or never.
+/// The end of the body of a [task group](crate::task_group) whose errors are `E`: `Result<T, E>`, or, when nobody in the group can fail,
+/// `()` or never.
 ///
 /// The trait is sealed.
 #[diagnostic::on_unimplemented(
-    message = "the body of a task group cannot end with `{Self}`",
-    note = "it ends with a `Result`, or with `()` when nobody in the group can fail",
-    note = "to give back a value that cannot fail, end with `Ok::<_, Infallible>(value)`"
+    message = "the body of a task group whose members fail with `{E}` cannot end with `{Self}`",
+    note = "where a member can fail the body ends with a `Result` of the same error, if only with `Ok(())`",
+    note = "where nobody can it ends with `()`, or with `Ok::<_, Infallible>(value)` to give back a value"
 )]
-pub trait BodyOutput: sealed::Sealed {
+pub trait BodyOutput<E>: sealed::Sealed {
     /// What the body makes.
     type Value;
-    /// What can go wrong, in the body and in every member.
-    type Error: Debug;
     /// What the group ends with: `()`, or `Result<T, GroupError<E>>`.
     type Joined;
 
     #[doc(hidden)]
-    fn into_result(self) -> Result<Self::Value, Self::Error>;
+    fn into_result(self) -> Result<Self::Value, E>;
 
     #[doc(hidden)]
-    fn join(result: Result<Self::Value, GroupError<Self::Error>>) -> Self::Joined;
+    fn join(result: Result<Self::Value, GroupError<E>>) -> Self::Joined;
 }
 
-impl BodyOutput for () {
+impl BodyOutput<Infallible> for () {
     type Value = ();
-    type Error = Infallible;
     type Joined = ();
 
     fn into_result(self) -> Result<(), Infallible> {
@@ -86,9 +82,8 @@ impl BodyOutput for () {
     fn join(_: Result<(), GroupError<Infallible>>) {}
 }
 
-impl BodyOutput for Never {
+impl BodyOutput<Infallible> for Never {
     type Value = Never;
-    type Error = Infallible;
     type Joined = ();
 
     fn into_result(self) -> Result<Never, Infallible> {
@@ -98,9 +93,8 @@ impl BodyOutput for Never {
     fn join(_: Result<Never, GroupError<Infallible>>) {}
 }
 
-impl<T, E: Debug> BodyOutput for Result<T, E> {
+impl<T, E> BodyOutput<E> for Result<T, E> {
     type Value = T;
-    type Error = E;
     type Joined = Result<T, GroupError<E>>;
 
     fn into_result(self) -> Result<T, E> {

@@ -7,6 +7,7 @@
 //! drop    the body, then the members, newest first, then the group
 //! ```
 
+use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
@@ -66,6 +67,10 @@ use crate::report::{Report, ReportKind};
 /// # }).unwrap();
 /// ```
 ///
+/// Where a `?` leaves the error open (`type annotations needed`), say it at the end of the body: `Ok::<_, std::io::Error>(total)`.
+///
+/// The future is an `async` block around the body, so it has no name: box it to keep it in a struct, and `fuse` it for a `select!`.
+///
 /// # Errors
 /// [`GroupError`], with the first error and all further ones. Being cancelled is none.
 ///
@@ -78,11 +83,11 @@ use crate::report::{Report, ReportKind};
 #[doc(alias = "TaskGroup")]
 #[doc(alias = "open_nursery")]
 #[track_caller]
-pub fn task_group<'env, B, O>(body: B) -> impl Future<Output = O::Joined>
+pub fn task_group<'env, B, O, E>(body: B) -> impl Future<Output = O::Joined>
 where
-    B: for<'scope> AsyncFnOnce(&'scope Group<'scope, 'env, O::Error>) -> O,
-    O: BodyOutput,
-    O::Error: 'env,
+    B: for<'scope> AsyncFnOnce(&'scope Group<'scope, 'env, E>) -> O,
+    O: BodyOutput<E>,
+    E: Debug + 'env,
 {
     let place = Location::caller();
     async move {
@@ -110,9 +115,9 @@ where
 }
 
 /// Drops the members that are left, and finds somebody for the failures that are.
-struct DropMembers<'a, E: std::fmt::Debug>(&'a Rc<State<E>>);
+struct DropMembers<'a, E: Debug>(&'a Rc<State<E>>);
 
-impl<E: std::fmt::Debug> Drop for DropMembers<'_, E> {
+impl<E: Debug> Drop for DropMembers<'_, E> {
     fn drop(&mut self) {
         let roster = &self.0.roster;
         // Already done, unless the body could not even be made.
@@ -128,16 +133,16 @@ impl<E: std::fmt::Debug> Drop for DropMembers<'_, E> {
 }
 
 /// The group while it runs.
-struct Run<'a, 'b, F, O: BodyOutput> {
-    state: &'a Rc<State<O::Error>>,
+struct Run<'a, 'b, F, O: BodyOutput<E>, E: Debug> {
+    state: &'a Rc<State<E>>,
     /// `None` once it has ended or was dropped.
     body: Pin<&'b mut Option<F>>,
     body_head: Head,
     value: Option<O::Value>,
 }
 
-impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
-    fn new(state: &'a Rc<State<O::Error>>, body: Pin<&'b mut Option<F>>, place: &'static Location<'static>) -> Self {
+impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O, E> {
+    fn new(state: &'a Rc<State<E>>, body: Pin<&'b mut Option<F>>, place: &'static Location<'static>) -> Self {
         let Roster { core, list, .. } = &state.roster;
         let word = core.insert(Job::Member(Seat { list: list.clone(), index: Seat::BODY, number: 0 }), place);
         core.enqueue(word);
@@ -260,7 +265,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput> Run<'a, 'b, F, O> {
     }
 }
 
-impl<F, O: BodyOutput> Run<'_, '_, F, O> {
+impl<F, O: BodyOutput<E>, E: Debug> Run<'_, '_, F, O, E> {
     /// Drops the body where it is, whether it is done or not.
     fn end_body(&mut self) {
         let head = &self.body_head;
@@ -273,7 +278,7 @@ impl<F, O: BodyOutput> Run<'_, '_, F, O> {
     }
 }
 
-impl<F, O: BodyOutput> Drop for Run<'_, '_, F, O> {
+impl<F, O: BodyOutput<E>, E: Debug> Drop for Run<'_, '_, F, O, E> {
     /// From here on no member comes in.
     fn drop(&mut self) {
         self.state.roster.close();
