@@ -17,7 +17,7 @@ macro_rules! read_methods {
 
             impl $type {
                 /// Reads some bytes, at most as many as `buffer` holds. Zero: the other side has ended this direction, or `buffer` is
-                /// empty.
+                /// empty. Into an empty one, too, it waits until there is something to read, as the system does.
                 ///
                 #[doc = concat!("```", $fence, "\n# miniloop::run(async {\n", $ends, "
 writer.write(b\"hello\").await?;

@@ -20,6 +20,7 @@ use crate::handle::cancel_discarded;
 use crate::net::system_calls;
 
 /// Receives some bytes, at most as many as `buffer` holds. Zero: the peer has ended its direction, or `buffer` is empty.
+/// Into an empty one, too, it waits until there is something to receive, as the system does.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream;

@@ -197,6 +197,19 @@ mod tokio_traits {
     }
 
     #[test]
+    fn a_buffer_is_filled_behind_what_it_has() {
+        testing::run(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let mut stream = TokioIo::new(&ours);
+            write_all(&mut &theirs, b"world").await.unwrap();
+            let mut buffer = Vec::from(b"hello ");
+            buffer.reserve_exact(3);
+            assert!(stream.read_buf(&mut buffer).await.unwrap() >= 3);
+            assert!(b"hello world".starts_with(&buffer));
+        });
+    }
+
+    #[test]
     fn several_slices_are_one_write() {
         testing::run(async {
             let (ours, _theirs) = UnixStream::pair().unwrap();
