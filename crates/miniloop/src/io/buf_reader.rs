@@ -271,7 +271,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
         if self.buffer.is_empty() && target.len() >= READ_LEN {
             let len = ready!(context::poll_operation(cx, |cx| Pin::new(&mut self.reader).poll_read(cx, target)))?;
             self.is_inside_refused_line &= len == 0;
-            return Poll::Ready(Ok(len));
+            return Poll::Ready(Ok(len.min(target.len())));
         }
         ready!(self.poll_own_budget(cx));
         ready!(self.poll_filled(cx))?;

@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
-use futures_util::{AsyncBufReadExt, AsyncReadExt, StreamExt, TryStreamExt};
+use futures_util::{AsyncBufReadExt, AsyncRead, AsyncReadExt, StreamExt, TryStreamExt};
 use miniloop::io::{BufReader, ReadError};
 use miniloop::{spawn, yield_now};
 use proptest::prelude::*;
@@ -272,6 +274,20 @@ fn an_error_of_the_stream_loses_nothing() {
     let mut lines = BufReader::new(Scripted::new(b"abc", [Step::Fail(ErrorKind::TimedOut)])).lines();
     assert!(matches!(now(lines.next()), Some(Err(ReadError::Io(_)))));
     assert!(now(lines.next()).is_none());
+}
+
+#[test]
+fn a_stream_that_says_that_it_filled_more_than_it_was_given_is_not_believed() {
+    struct Boaster;
+    impl AsyncRead for Boaster {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(buffer.len() + 1))
+        }
+    }
+    // Through the buffer, and past it.
+    for len in [10, 10_000] {
+        assert_eq!(now(BufReader::new(Boaster).read(&mut vec![0; len])).unwrap(), len);
+    }
 }
 
 #[test]
