@@ -1,5 +1,7 @@
 //! Names, and connections to hosts that have several addresses.
 
+mod support;
+
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -51,6 +53,20 @@ fn a_name_that_cannot_be_is_an_error_that_names_it_c146() {
     let error = run(resolve(&name, 80)).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot resolve `{name}`: ")), "{error}");
     assert!(run(resolve("a\0b", 80)).is_err());
+}
+
+#[test]
+fn an_error_names_the_host_also_when_nobody_could_be_asked() {
+    let mut event_loop = miniloop::EventLoop::new().unwrap();
+    let (told, errors) = std::sync::mpsc::channel();
+    let asks_too_late = support::on_drop(move || {
+        let Poll::Ready(found) = pin!(resolve("localhost", 80)).poll(&mut Context::from_waker(Waker::noop())) else { panic!("it waits") };
+        told.send(found.unwrap_err().to_string()).unwrap();
+    });
+    event_loop.handle().call_soon(move || drop(asks_too_late));
+    event_loop.close();
+    let error = errors.recv().unwrap();
+    assert!(error.starts_with("cannot resolve `localhost`: the blocking job"), "{error}");
 }
 
 #[test]

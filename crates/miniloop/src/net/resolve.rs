@@ -38,7 +38,8 @@ pub async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
     let name = host.to_owned();
-    let answer = spawn_blocking(move || (name.as_str(), port).to_socket_addrs().map(Vec::from_iter)).await?;
+    let asked = spawn_blocking(move || (name.as_str(), port).to_socket_addrs().map(Vec::from_iter));
+    let answer = asked.await.unwrap_or_else(|nobody_asked| Err(nobody_asked.into()));
     let mut addresses: Vec<SocketAddr> =
         answer.map_err(|error| io::Error::new(error.kind(), format!("cannot resolve `{host}`: {error}")))?;
     let mut known = Vec::with_capacity(addresses.len());
@@ -98,10 +99,17 @@ impl Place {
         let nowhere = |why| Place::Nowhere(format!("`{text}` is no place to connect to: {why}"));
         match text.rsplit_once(':') {
             None => nowhere("write HOST:PORT"),
-            Some((_, port)) if port.parse::<u16>().is_err() => nowhere("a port is a number up to 65535"),
-            Some(("", _)) => nowhere("the host is missing"),
-            Some((host, _)) if host.contains(':') && !host.starts_with('[') => nowhere("write an IPv6 address in brackets: [::1]:8000"),
-            Some((host, port)) => Place::of_pair(host.trim_start_matches('[').trim_end_matches(']'), port.parse().unwrap_or_default()),
+            Some((host, port)) => {
+                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+                match (bare.unwrap_or(host), port.parse()) {
+                    (_, Err(_)) => nowhere("a port is a number up to 65535"),
+                    ("", _) => nowhere("the host is missing"),
+                    (host, _) if host.contains(['[', ']']) || bare.is_none() && host.contains(':') => {
+                        nowhere("write an IPv6 address in brackets: [::1]:8000")
+                    }
+                    (host, Ok(port)) => Place::of_pair(host, port),
+                }
+            }
         }
     }
 
@@ -171,6 +179,9 @@ mod tests {
         wrong("localhost:http", "a port is a number up to 65535");
         wrong("localhost:65536", "a port is a number up to 65535");
         wrong(":80", "the host is missing");
+        wrong("[]:80", "the host is missing");
+        wrong("[::1:80", "write an IPv6 address in brackets: [::1]:8000");
+        wrong("[[::1]]:80", "write an IPv6 address in brackets: [::1]:8000");
         wrong("::1:80", "write an IPv6 address in brackets: [::1]:8000");
     }
 
