@@ -79,7 +79,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
     let number = core.tasks_spawned.get();
     core.tasks_spawned.set(number + 1);
     // A parent is looked up among the tasks of its own loop.
-    let parent = context::current_task().filter(|parent| parent.loop_id() == core.id);
+    let parent = context::current_task_of(core.id);
     let cell_of = |word| Rc::new(TaskCell::new(future, word, number, parent, place));
     if !is_wanted {
         let cell = cell_of(Word::STALE);

@@ -400,6 +400,27 @@ fn a_trace_that_is_dropped_is_written_and_one_loop_has_one_at_a_time() {
 }
 
 #[test]
+fn a_trace_of_a_loop_that_stands_still_has_no_turn_whoever_begins_it() {
+    let ((mut event_loop, ..), (other, ..)) = (jumping(), jumping());
+    let (handle, file) = (other.handle(), File::default());
+    let to = file.clone();
+    event_loop.run_until_complete(async move { drop(handle.trace(to).unwrap()) }).unwrap();
+    assert_eq!(slices(&file.events()).len(), 0);
+}
+
+#[test]
+fn a_trace_outlives_its_loop() {
+    let (mut event_loop, ..) = jumping();
+    let file = File::default();
+    let trace = event_loop.handle().trace(file.clone()).unwrap();
+    event_loop.handle().call_soon(|| ());
+    event_loop.run_ready().unwrap();
+    drop(event_loop);
+    drop(trace);
+    assert!(slices(&file.events()).iter().any(|slice| slice.name.starts_with("callback ")));
+}
+
+#[test]
 fn a_trace_that_is_refused_leaves_the_file_as_it_was() {
     let path = std::env::temp_dir().join(format!("miniloop-refused-trace-{}", std::process::id()));
     std::fs::write(&path, "an earlier trace").unwrap();

@@ -93,7 +93,7 @@ impl LoopHandle {
         self.check_untraced()?;
         let core = &self.core;
         // The job that runs now is not recorded as one, its wakes are, as those of the turn.
-        let timeline = Timeline::new(TRACE_EVENTS_MAX, core.clock.now(), context::current_task().is_some());
+        let timeline = Timeline::new(TRACE_EVENTS_MAX, core.clock.now(), context::current_task_of(core.id).is_some());
         *core.probes.timeline.borrow_mut() = Some(timeline);
         core.probes.set(TIMELINE, true);
         Ok(TraceGuard { core: core.clone(), writer: Some(Box::new(writer)) })

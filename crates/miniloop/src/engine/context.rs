@@ -190,6 +190,11 @@ pub(crate) fn current_task() -> Option<Word> {
     CONTEXT.with(|context| context.task.get())
 }
 
+/// The same if it is one of this loop: a word of another means nothing there.
+pub(crate) fn current_task_of(id: LoopId) -> Option<Word> {
+    current_task().filter(|task| task.loop_id() == id)
+}
+
 pub(crate) fn set_current_task(task: Option<Word>) {
     CONTEXT.with(|context| context.task.set(task));
 }

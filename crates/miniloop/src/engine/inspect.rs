@@ -117,7 +117,7 @@ fn tasks(core: &Core) -> Vec<Found> {
 /// Who is being polled: a task, or a member and those whose groups it is in.
 fn running(core: &Core) -> Vec<Word> {
     let poller = |word: &Word| core.with_slot(*word, |slot| if let Job::Member(seat) = &slot.job { seat.list.poller() } else { None })?;
-    std::iter::successors(context::current_task(), poller).collect()
+    std::iter::successors(context::current_task_of(core.id), poller).collect()
 }
 
 /// The names of the tasks whose results a word waits for.
