@@ -107,7 +107,7 @@ impl Remote {
         let (sender, result) = reply();
         let id = self.id;
         self.push(move || spawn_for(id, sender, make, place), place)?;
-        Ok(RemoteTask { result, home: self.inbox.clone(), is_over: false, place })
+        Ok(RemoteTask { result, home: self.inbox.clone(), id, is_over: false, place })
     }
 
     /// As [`LoopHandle::stop`].
@@ -146,6 +146,7 @@ pub struct RemoteTask<T> {
     result: Receiver<Result<T, TaskError>>,
     /// The inbox of the loop that runs it, for the loop's identity.
     home: Arc<Inbox>,
+    id: LoopId,
     is_over: bool,
     place: &'static Location<'static>,
 }
@@ -157,7 +158,8 @@ impl<T> RemoteTask<T> {
     /// As [`Task`](crate::Task): it was cancelled, its loop was closed, or it panicked.
     ///
     /// # Panics
-    /// On a thread that runs a loop, which would stand still: await the task there.
+    /// On a thread that runs a loop, which would stand still: await the task there. Also on the thread of the task's own loop, which nobody
+    /// would turn meanwhile, unless the task has ended.
     pub fn join(mut self) -> Result<T, TaskError> {
         self.block(None).unwrap_or_else(|| unreachable!("it waits for as long as it takes"))
     }
@@ -211,6 +213,8 @@ impl<T> RemoteTask<T> {
             if let Poll::Ready(result) = Pin::new(&mut *self).poll(&mut Context::from_waker(&waker)) {
                 return Some(result);
             }
+            let is_ours = context::with_resident(self.id, |core| Arc::ptr_eq(&core.inbox, &self.home));
+            assert!(is_ours != Some(true), "`join` would wait for ever: the event loop of this task is this thread's, to be run here");
             match deadline.map(|deadline| deadline - Clock::SYSTEM.now()) {
                 None => thread::park(),
                 Some(Duration::ZERO) => return None,

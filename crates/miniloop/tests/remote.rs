@@ -1,6 +1,9 @@
 //! A loop and other threads: order, wakes, remote tasks, and what happens to each when the loop closes (O6, O9).
 
+mod support;
+
 use std::cell::RefCell;
+use std::future::pending;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -8,6 +11,8 @@ use std::time::Duration;
 
 use futures_util::poll;
 use miniloop::{EventLoop, LoopError, Remote, ReportKind, TaskError, VirtualClock, sleep, yield_now};
+
+use support::panic_of;
 
 /// A loop on a thread of its own, running until it is stopped.
 fn elsewhere() -> (Remote, thread::JoinHandle<()>) {
@@ -208,6 +213,25 @@ fn a_remote_task_that_is_cancelled_before_it_begins_does_not_run() {
     assert_eq!(Arc::strong_count(&owned), 1);
     let result: Result<(), TaskError> = on_a_thread(|| task.join());
     assert!(result.unwrap_err().is_cancelled());
+}
+
+#[test]
+fn a_join_on_the_thread_of_the_tasks_own_loop_panics_instead_of_waiting_for_ever() {
+    let mut event_loop = EventLoop::new().unwrap();
+    let remote = event_loop.handle().remote();
+    let message = "`join` would wait for ever: the event loop of this task is this thread's, to be run here";
+    let task = remote.spawn(pending::<()>).unwrap();
+    assert_eq!(panic_of(|| drop(task.join())).0, message);
+    let task = remote.spawn(pending::<()>).unwrap();
+    assert_eq!(panic_of(|| drop(task.join_timeout(Duration::MAX))).0, message);
+    // One that has ended is not waited for.
+    let (ended, cancelled) = (remote.spawn(async || 42).unwrap(), remote.spawn(pending::<()>).unwrap());
+    while !ended.is_finished() {
+        event_loop.run_ready().unwrap();
+    }
+    assert_eq!(ended.join().unwrap(), 42);
+    drop(event_loop);
+    assert!(cancelled.join().unwrap_err().is_cancelled());
 }
 
 #[test]
