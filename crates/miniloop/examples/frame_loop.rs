@@ -3,7 +3,7 @@
 //! What has become due runs with the next frame; what that makes ready runs with the one after. Here a virtual clock stands in for the
 //! screen: each frame moves it by 20 ms. A real program leaves the clock alone, and waits for the screen between two frames.
 //!
-//! `cargo run -p miniloop --example frame_loop`
+//! `cargo run -p miniloop --example frame_loop`; next: `tcp_proxy.rs`
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! TLS on the loop: `futures-rustls` over a stream of ours, client and server, with a certificate that is made on the spot.
 //!
-//! `cargo run -p miniloop --example tls`
+//! `cargo run -p miniloop --example tls`. Next: `chat_server.rs`, with much of what came before
 
 use std::error::Error;
 use std::sync::Arc;
