@@ -1,16 +1,17 @@
-//! Closing (O9, C036 to C041): in which order things go, and what destructors may do meanwhile.
+//! Closing (O9, C036 to C041) and shutting down (C042): in which order things go, and what destructors may do meanwhile.
 
 mod support;
 
-use std::cell::RefCell;
-use std::future::{Future, pending};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
-use miniloop::{Abandoned, EventLoop, LoopError, LoopHandle, Report, promise, race, spawn};
-use support::{OnDrop, Trace, manual, ms, on_drop, panic_of, panic_on_drop, run_dry};
+use miniloop::{Abandoned, CancelReason, EventLoop, LoopError, LoopHandle, Report, catch, now, promise, race, sleep, spawn};
+use support::{OnDrop, Trace, jumping, manual, ms, on_drop, panic_of, panic_on_drop, run_dry, trace_reports};
 
 /// A task that waits for ever and owns `owned`.
 fn spawn_owner(handle: &LoopHandle, owned: impl Sized + 'static) {
@@ -347,4 +348,111 @@ fn a_future_that_has_outlived_its_loop_is_refused_by_every_later_one() {
         let (message, _) = panic_of(|| racing.as_mut().poll(&mut cx));
         assert!(message.contains("this race belongs to event loop"), "{message}");
     }
+}
+
+// A shutdown, which lets everybody clean up first.
+
+/// Spawns tasks that need so much time to clean up, and shuts down with so much grace.
+#[track_caller]
+fn check_shutdown(mut event_loop: EventLoop, needs_ms: &[u64], grace_ms: u64, expected: &[&str]) {
+    let trace = Trace::default();
+    let handle = event_loop.handle();
+    let noting = trace.clone();
+    handle.on_error(move |report| noting.note(format_args!("{:?} {}", report.kind(), report.subject())));
+    for need in needs_ms {
+        let (trace, need) = (trace.clone(), *need);
+        handle
+            .spawn(async move {
+                let _dropped = trace.on_drop(format!("{need} dropped"));
+                let cleanup = catch(pending::<()>()).await.unwrap_err();
+                assert_eq!(cleanup.reason(), CancelReason::Shutdown);
+                sleep(ms(need)).await;
+                trace.note(format_args!("{need} is clean at {}", now().as_nanos() / 1_000_000));
+            })
+            .detach();
+    }
+    event_loop.run_ready().unwrap();
+    event_loop.shutdown(ms(grace_ms)).unwrap();
+    event_loop.close();
+    assert_eq!(trace.take(), expected);
+}
+
+#[test]
+fn shutdown_waits_for_clean_up_and_ends_what_outlasts_its_grace_c042() {
+    let expected = ["3 is clean at 3", "3 dropped", "8 is clean at 8", "8 dropped"];
+    check_shutdown(jumping().0, &[8, 3], 10, &expected);
+    let expected = ["3 is clean at 3", "3 dropped", "20 dropped", "GraceExceeded task `task-1`"];
+    check_shutdown(jumping().0, &[3, 20], 10, &expected);
+    // A clock that nobody moves: what needs no time is waited for, the rest is aborted.
+    check_shutdown(manual().0, &[0, 20], 10, &["0 is clean at 0", "0 dropped", "GraceExceeded task `task-1`", "20 dropped"]);
+    check_shutdown(jumping().0, &[3], 0, &["3 dropped", "GraceExceeded task `task-0`"]);
+}
+
+#[test]
+fn shutdown_waits_on_the_systems_clock_without_spinning_c042() {
+    let mut event_loop = EventLoop::new().unwrap();
+    let polls = Rc::new(Cell::new(0));
+    let counting = polls.clone();
+    event_loop
+        .handle()
+        .spawn(async move {
+            let cleanup = catch(pending::<()>()).await.unwrap_err();
+            let mut pause = pin!(sleep(ms(20)));
+            poll_fn(|cx| {
+                counting.set(counting.get() + 1);
+                pause.as_mut().poll(cx)
+            })
+            .await;
+            cleanup.finish();
+        })
+        .detach();
+    event_loop.run_ready().unwrap();
+    event_loop.shutdown(Duration::from_secs(60)).unwrap();
+    assert_eq!(polls.get(), 2);
+}
+
+#[test]
+fn a_task_that_stays_alive_in_a_shutdown_is_asked_once_and_aborted_c042() {
+    let (mut event_loop, _, trace) = jumping();
+    let reports = trace_reports(&event_loop.handle());
+    let noting = trace.clone();
+    event_loop
+        .handle()
+        .spawn(async move {
+            let _dropped = noting.on_drop("dropped");
+            loop {
+                catch(pending::<()>()).await.unwrap_err().absorb().unwrap();
+                noting.note("absorbed");
+            }
+        })
+        .detach();
+    event_loop.run_ready().unwrap();
+    event_loop.shutdown(ms(5)).unwrap();
+    run_dry(&mut event_loop);
+    assert_eq!(trace.take(), ["absorbed", "dropped"]);
+    assert_eq!(reports.take(), ["GraceExceeded task `task-0`: had not ended when the grace of the shutdown was over, and was aborted"]);
+}
+
+#[test]
+fn destructors_that_spawn_without_end_do_not_hold_a_shutdown_up_c042() {
+    fn spawn_another(handle: LoopHandle, spawned: Rc<Cell<Option<u32>>>) {
+        let (again, counting) = (handle.clone(), spawned.clone());
+        let owned = support::on_drop(move || {
+            if let Some(count) = counting.get() {
+                counting.set(Some(count + 1));
+                spawn_another(again, counting);
+            }
+        });
+        handle
+            .spawn(async move {
+                let _owned = owned;
+                pending::<()>().await;
+            })
+            .detach();
+    }
+    let (mut event_loop, ..) = jumping();
+    let spawned = Rc::new(Cell::new(Some(0)));
+    spawn_another(event_loop.handle(), spawned.clone());
+    event_loop.shutdown(Duration::MAX).unwrap();
+    assert_eq!(spawned.replace(None), Some(2_000), "1,000 turns, then 1,000 by force");
 }

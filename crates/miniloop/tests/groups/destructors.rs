@@ -2,14 +2,15 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::future::{pending, poll_fn};
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use miniloop::{Child, TaskLocal, current_task, task_group, yield_now};
 
 use crate::helpers::{poll_once, stay};
-use crate::support::{manual, on_drop, panic_on_drop, trace_reports, wait_once};
+use crate::support::{manual, on_drop, panic_of, panic_on_drop, trace_reports, wait_once};
 
 #[test]
 fn a_destructor_that_panics_is_reported_and_hurts_nobody_else_g5() {
@@ -92,6 +93,69 @@ fn a_body_that_panics_when_a_group_is_dropped_leaves_no_member_behind_g7() {
     event_loop.run_ready().unwrap();
     let expected = ["DropPanic body of a task group: body", "DropPanic member `member-1`: second"];
     assert_eq!(reports.take(), expected);
+}
+
+#[test]
+fn a_destructor_that_panics_while_a_panic_drops_its_group_ends_no_process_g5_g7() {
+    let (mut event_loop, ..) = manual();
+    let reports = trace_reports(&event_loop.handle());
+    let entered = event_loop.handle().enter();
+    let mut group = Box::pin(task_group(async |g| {
+        let owned = panic_on_drop("member");
+        g.spawn(async move {
+            let _owned = owned;
+            pending::<()>().await;
+        });
+        let _owned = panic_on_drop("body");
+        pending::<()>().await;
+    }));
+    assert!(poll_once(&mut group).is_pending());
+    let (message, _) = panic_of(move || {
+        let _group = group;
+        panic!("outside")
+    });
+    drop(entered);
+    event_loop.run_ready().unwrap();
+    let expected = ["DropPanic body of a task group: body", "DropPanic member `member-0`: member"];
+    assert_eq!((message.as_str(), reports.take()), ("outside", expected.map(str::to_owned).to_vec()));
+}
+
+/// A future that panics when it is polled, and again when it is dropped.
+struct PanicsTwice;
+
+impl Future for PanicsTwice {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        panic!("in its poll")
+    }
+}
+
+impl Drop for PanicsTwice {
+    fn drop(&mut self) {
+        panic!("in its destructor")
+    }
+}
+
+#[test]
+fn a_member_that_panics_in_its_poll_and_in_its_destructor_is_two_failures_g5_g8() {
+    let (mut event_loop, ..) = manual();
+    let reports = trace_reports(&event_loop.handle());
+    let group = task_group(async |g| {
+        g.spawn(PanicsTwice).isolate();
+        yield_now().await;
+        yield_now().await;
+        g.spawn(PanicsTwice);
+        pending::<()>().await;
+    });
+    let (message, _) = panic_of(|| event_loop.run_until_complete(group));
+    event_loop.run_ready().unwrap();
+    let expected = [
+        "DropPanic member `member-0`: in its destructor",
+        "Panic member `member-0`: in its poll",
+        "DropPanic member `member-1`: in its destructor",
+    ];
+    assert_eq!((message.as_str(), reports.take()), ("in its poll", expected.map(str::to_owned).to_vec()));
 }
 
 #[test]
