@@ -34,6 +34,9 @@ pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;
 /// folds it in some ten seconds.
 pub(crate) const UNFOLDED_BYTES_MAX: u64 = 1 << 30;
 
+/// When so much was folded, what was measured before of the archive's pace counts half. Two cycles of folding: their parts differ in pace.
+pub(crate) const PACE_WINDOW_BYTES: u64 = 64 << 20;
+
 /// How long a committed message may wait to be folded where little is said: then a room that nobody is in leaves memory. Often enough for
 /// that, and so seldom that a quiet server's disk sleeps most of the time.
 pub(crate) const FOLD_AGE: Duration = Duration::from_secs(60);

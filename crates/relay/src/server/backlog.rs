@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use relay_core::Nanos;
 
+use crate::limits::PACE_WINDOW_BYTES;
+
 /// What the next commit has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -186,9 +188,6 @@ impl Pace {
         (self.bytes > 0 && self.time_ns > 0).then(|| self.time_ns as f64 / self.bytes as f64)
     }
 }
-
-/// When so much was folded, what was measured before counts half. Two cycles of folding: their parts differ in pace.
-const PACE_WINDOW_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]
 #[path = "backlog_tests.rs"]

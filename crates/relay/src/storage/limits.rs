@@ -66,6 +66,12 @@ pub(crate) const HISTORY_JOURNAL_BYTES: u64 = 64 << 20;
 /// How long a connection to history.db waits for another's lock. Transactions of relay take a few hundredths of this.
 pub(crate) const HISTORY_BUSY_MS: u64 = 5000;
 
+/// Steps of SQLite, of less than a microsecond each unless it waits for the disk, between two looks whether its answer is still wanted.
+pub(crate) const STEPS_PER_LOOK: i32 = 100;
+
+/// Rows of a new folder that one transaction deletes: each is at most 32 KiB.
+pub(crate) const DELETED_ROWS_MAX: u32 = 64;
+
 /// Findings and losses that are printed. More of them say nothing more; they are counted.
 pub(crate) const FINDINGS_LEN_MAX: usize = 100;
 

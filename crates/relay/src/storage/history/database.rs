@@ -15,7 +15,7 @@
 use super::segment::Segment;
 use crate::storage::{
     contract::Loaded,
-    limits::STATEMENTS_MAX,
+    limits::{STATEMENTS_MAX, STEPS_PER_LOOK},
     position::{LogPosition, MessageId},
 };
 use rusqlite::{
@@ -254,7 +254,7 @@ impl Database {
 
     /// Ends what is asked as soon as `is_wanted`, which is called about every 20 microseconds while something is; `None`: nothing ends it.
     pub(crate) fn give_way_to(&mut self, is_wanted: Option<impl FnMut() -> bool + Send + 'static>) -> Result<(), DatabaseError> {
-        Ok(self.connection.progress_handler(STEPS_BETWEEN_LOOKS, is_wanted)?)
+        Ok(self.connection.progress_handler(STEPS_PER_LOOK, is_wanted)?)
     }
 
     /// Calls `look` while nobody can write: what it sees is of one moment.
@@ -560,9 +560,6 @@ const USER_VERSION: i64 = 1;
 
 /// Older ones corrupt a database in rare cases.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
-
-/// Steps of SQLite, of less than a microsecond each unless it waits for the disk.
-const STEPS_BETWEEN_LOOKS: i32 = 100;
 
 /// What is short stands before what is long, which SQLite keeps on pages of its own: searching does not read those.
 const SCHEMA: [&str; 4] = [

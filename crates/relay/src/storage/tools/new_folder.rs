@@ -14,7 +14,7 @@ use crate::storage::{
     error::{OpenError, open_error},
     folder::{Folder, HISTORY, parent_of},
     history::{ConnectError, Database, DatabaseError, Segment, Window, open_connection},
-    limits::{FOLD_TRANSACTION_BYTES, FOLDER_NAMES_MAX},
+    limits::{DELETED_ROWS_MAX, FOLD_TRANSACTION_BYTES, FOLDER_NAMES_MAX},
     position::{LogPosition, MessageId},
 };
 use std::{
@@ -151,7 +151,7 @@ impl Target {
     pub(crate) fn forget(&mut self, room: &str) -> Result<(), OpenError> {
         self.write()?;
         loop {
-            let rows = self.database.rows_of_room(room, ROWS_PER_TRANSACTION).map_err(|error| self.error(error))?;
+            let rows = self.database.rows_of_room(room, DELETED_ROWS_MAX).map_err(|error| self.error(error))?;
             if rows.is_empty() {
                 return Ok(());
             }
@@ -188,9 +188,6 @@ fn write_error(path: &Path, error: DatabaseError) -> OpenError {
     };
     OpenError::Io { action: "writing to", path: path.to_owned(), source }
 }
-
-/// Rows that one transaction deletes: each is at most 32 KiB.
-const ROWS_PER_TRANSACTION: u32 = 64;
 
 #[cfg(test)]
 mod tests {
