@@ -7,8 +7,8 @@
 //! ```text
 //! socket                    calls that say "do not block" themselves
 //! pipe, terminal            opened once more through /proc: another open file of the same thing, with a flag of its own
-//! the same, if that fails   poll(2) says that there is something, then a call that blocks and finds it: of at most 4 KiB, for which a
-//!                           pipe that has room at all has room. If another process takes it in between, we wait with it
+//! the same, if that fails   poll(2) says that there is something, then a call that blocks and finds it: of so few bytes that there is
+//!                           room for them if there is any. If another process takes it in between, we wait with it
 //! file, /dev/null           cannot be watched, and never makes anybody wait but for the disk: plain calls
 //! ```
 //!
@@ -128,6 +128,8 @@ enum Way {
     Own,
     /// An open file that others share, which may block.
     Shared,
+    /// The same of a terminal.
+    SharedTerminal,
     /// Nothing that makes anybody wait.
     File,
 }
@@ -140,6 +142,7 @@ fn stream(fd: BorrowedFd<'_>, direction: Direction) -> io::Result<ByteStream<Sta
         FileType::Socket => (shared, Way::Socket),
         FileType::Fifo | FileType::CharacterDevice => match open_again(shared.as_fd(), direction) {
             Some(own) => (own, Way::Own),
+            None if shared.is_terminal() => (shared, Way::SharedTerminal),
             None => (shared, Way::Shared),
         },
         _ => (shared, Way::File),
@@ -180,7 +183,7 @@ fn is_multiplexer(stat: &Stat) -> bool {
 impl Standard {
     /// Asks first where the call would block.
     fn may_call(&self, direction: Direction) -> io::Result<()> {
-        if self.way == Way::Shared { look(self.as_fd(), direction) } else { Ok(()) }
+        if matches!(self.way, Way::Shared | Way::SharedTerminal) { look(self.as_fd(), direction) } else { Ok(()) }
     }
 }
 
@@ -221,6 +224,7 @@ impl WriteCalls for Standard {
         match self.way {
             Way::Socket => system_calls::send(self, bytes),
             Way::Shared => Ok(rustix::io::write(self, &bytes[..bytes.len().min(PIPE_BUF)])?),
+            Way::SharedTerminal => Ok(rustix::io::write(self, &bytes[..terminal_len(bytes)])?),
             Way::Own | Way::File => Ok(rustix::io::write(self, bytes)?),
         }
     }
@@ -228,7 +232,7 @@ impl WriteCalls for Standard {
     fn write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self.way {
             Way::Socket => system_calls::send_vectored(self, slices),
-            Way::Shared => self.write(slices.iter().find(|slice| !slice.is_empty()).map_or(&[], |slice| slice)),
+            Way::Shared | Way::SharedTerminal => self.write(slices.iter().find(|slice| !slice.is_empty()).map_or(&[], |slice| slice)),
             Way::Own | Way::File => Ok(rustix::io::writev(self, slices)?),
         }
     }
@@ -236,6 +240,15 @@ impl WriteCalls for Standard {
 
 /// A pipe that has room has room for this many bytes, pipe(7).
 const PIPE_BUF: usize = 4_096;
+
+/// How many bytes a terminal that has room takes for certain. Linux gives its buffer out in blocks of 256, and asks for room anew before
+/// each character that it may make several of: a line break, a tab.
+fn terminal_len(bytes: &[u8]) -> usize {
+    let plain_len = bytes.iter().take(TERMINAL_BLOCK_LEN).take_while(|byte| !byte.is_ascii_control()).count();
+    plain_len.max(1).min(bytes.len())
+}
+
+const TERMINAL_BLOCK_LEN: usize = 256;
 
 macro_rules! standard {
     ($($type:ident),+) => {$(

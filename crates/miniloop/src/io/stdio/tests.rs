@@ -141,12 +141,31 @@ fn a_pipe_that_nobody_reads_is_an_error_at_the_first_write() {
 fn the_window_of_a_terminal_is_not_opened_again() {
     run(async || {
         let (window, mut programs) = terminal();
-        let input = check_way(&window, Direction::Read, Way::Shared);
+        let input = check_way(&window, Direction::Read, Way::SharedTerminal);
         let mut byte = [0];
         assert!(poll_once(input.read(&mut byte)).is_pending());
         programs.write_all(b"x").unwrap();
         assert_eq!(input.read(&mut byte).await.unwrap(), 1);
         assert_eq!(byte, *b"x");
+    });
+}
+
+#[test]
+fn a_terminal_that_cannot_be_opened_again_and_is_full_makes_its_writer_wait_and_not_the_loop() {
+    run(async || {
+        for text in ["x", "\n", "x\n"] {
+            let (mut window, programs) = terminal();
+            let shared = Standard { fd: programs.into(), way: Way::SharedTerminal };
+            let output = ByteStream::new(shared, Kind::Other, true).unwrap();
+            let block = text.repeat(5_000);
+            while output.registration.try_io(Direction::Write, || output.write(block.as_bytes())).is_ok() {}
+            let mut room = output.registration.io(Direction::Write, || output.write(block.as_bytes()));
+            assert!(poll_once(&mut room).is_pending());
+            while look(window.as_fd(), Direction::Read).is_ok() {
+                assert!(window.read(&mut [0; 4_096]).unwrap() > 0);
+            }
+            assert_eq!(room.await.unwrap(), terminal_len(block.as_bytes()));
+        }
     });
 }
 
