@@ -89,8 +89,9 @@ impl<S: AsyncRead + Unpin> Read for HyperIo<S> {
         arrivals.resize(HYPER_READ_LEN, 0);
         let len = buffer.remaining().min(arrivals.len());
         let polled = Pin::new(&mut self.stream).poll_read(cx, &mut arrivals[..len]);
-        if let Poll::Ready(Ok(len)) = polled {
-            buffer.put_slice(&arrivals[..len]);
+        if let Poll::Ready(Ok(filled)) = polled {
+            // A stream that says that it has filled more than it was given is not believed.
+            buffer.put_slice(&arrivals[..filled.min(len)]);
         }
         ARRIVALS.set(arrivals);
         polled.map_ok(|_| ())

@@ -56,7 +56,8 @@ impl<S> TokioIo<S> {
 impl<S: AsyncRead + Unpin> tokio::io::AsyncRead for TokioIo<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let len = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer.initialize_unfilled()))?;
-        buffer.advance(len);
+        // A stream that says that it has filled more than it was given is not believed.
+        buffer.advance(len.min(buffer.remaining()));
         Poll::Ready(Ok(()))
     }
 }

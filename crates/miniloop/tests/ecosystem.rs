@@ -7,8 +7,9 @@ mod support;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use miniloop::io::{BufReader, write_all};
@@ -206,6 +207,23 @@ mod tokio_traits {
             TokioIo::new(&ours).read_exact(&mut buffer).await.unwrap();
             assert_eq!(&buffer, b"hello world");
             rest.await.unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_stream_that_says_that_it_filled_more_than_it_was_given_is_not_believed() {
+        struct Boaster;
+        impl futures_util::AsyncRead for Boaster {
+            fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+                Poll::Ready(Ok(buffer.len() + 1))
+            }
+        }
+        testing::run(async {
+            assert_eq!(TokioIo::new(Boaster).read(&mut [0; 10]).await.unwrap(), 10);
+            let (mut stream, mut bytes) = (miniloop::hyper::HyperIo::new(Boaster), [0; 10]);
+            let mut buffer = hyper::rt::ReadBuf::new(&mut bytes);
+            poll_fn(|cx| hyper::rt::Read::poll_read(Pin::new(&mut stream), cx, buffer.unfilled())).await.unwrap();
+            assert_eq!(buffer.filled().len(), 10);
         });
     }
 
