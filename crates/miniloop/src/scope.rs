@@ -78,6 +78,7 @@ impl<F: Future> Future for Timeout<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        context::check_home(this.limit.core().number, "time limit");
         let body = this.body.as_mut().as_pin_mut().expect("this `timeout` was polled after it had given its value");
         let polled = {
             let _inside = this.level.enter(this.limit.core(), cx.waker());
