@@ -11,8 +11,10 @@ use std::panic::Location;
 use std::pin::pin;
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use miniloop::diag::{self, Watchdog};
@@ -78,6 +80,31 @@ fn a_watchdog_may_be_dropped_by_its_own_callback_and_on_another_thread() {
     give.send(watchdog).unwrap();
     event_loop.handle().call_soon(move || told.recv().unwrap());
     event_loop.run_once().unwrap();
+    event_loop.run_ready().unwrap();
+}
+
+#[test]
+fn dropping_a_watchdog_waits_for_the_callback_that_runs() {
+    let (mut event_loop, ..) = manual();
+    let ((begin, begun), (go, gone), has_ended) = (mpsc::channel(), mpsc::channel::<()>(), Arc::new(AtomicBool::new(false)));
+    let ends = has_ended.clone();
+    let watchdog = Watchdog::start_with(&event_loop.handle(), ms(4), move |_| {
+        begin.send(()).unwrap();
+        gone.recv().unwrap();
+        ends.store(true, Ordering::Relaxed);
+    })
+    .unwrap();
+    event_loop.handle().call_soon(move || {
+        begun.recv().unwrap();
+        let dropping = thread::Builder::new().spawn(move || {
+            drop(watchdog);
+            has_ended.load(Ordering::Relaxed)
+        });
+        go.send(()).unwrap();
+        assert!(dropping.unwrap().join().unwrap());
+    });
+    event_loop.handle().on_error(|_| ControlFlow::Break(()));
+    event_loop.run_ready().unwrap();
     event_loop.run_ready().unwrap();
 }
 

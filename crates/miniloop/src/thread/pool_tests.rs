@@ -77,6 +77,17 @@ fn a_panic_reaches_the_caller_and_harms_nobody_else() {
 }
 
 #[test]
+fn a_job_asks_its_loop_for_another_one_by_a_remote_and_cannot_do_it_itself() {
+    run(async {
+        let error = spawn_blocking(|| drop(spawn_blocking(|| ()))).await.unwrap_err();
+        assert!(error.to_string().contains("no event loop is running on this thread"), "{error}");
+        let remote = LoopHandle::current().remote();
+        let inner = spawn_blocking(move || remote.spawn(|| spawn_blocking(|| 42)).unwrap()).await.unwrap();
+        assert_eq!(inner.await.unwrap().unwrap(), 42);
+    });
+}
+
+#[test]
 fn destructors_that_panic_on_a_thread_do_not_cost_it() {
     struct Panics;
     impl Drop for Panics {
