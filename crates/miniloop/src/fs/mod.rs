@@ -19,6 +19,9 @@
 //!
 //! A log that is written in order, or a database, is better kept by a [`Worker`](crate::thread::Worker).
 //!
+//! A call that does not return keeps its thread: that of a named pipe whose other end nobody has, for instance, which is a case for
+//! [`Readiness`](crate::Readiness).
+//!
 //! # Cancellation
 //!
 //! Dropping the future of a call withdraws it if no thread has begun it. If one has, the call runs to its end, and nobody hears of its
