@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use futures_core::FusedFuture;
 
 use crate::driver::{Direction, Driver, Kind, SourceId};
-use crate::engine::context::{self, Home};
+use crate::engine::context;
 use crate::engine::core::Core;
 use crate::handle::cancel_discarded;
 use crate::wait_queue::Key;
@@ -24,7 +24,6 @@ use crate::wait_queue::Key;
 /// is dropped first and the driver forgets the number before somebody else gets it.
 pub(crate) struct Registration {
     core: Rc<Core>,
-    home: Home,
     /// `None` for what cannot be watched.
     id: Option<SourceId>,
     /// What its reads wait for, as dumps say it.
@@ -47,11 +46,9 @@ impl Registration {
     #[track_caller]
     pub(crate) fn new(fd: BorrowedFd<'_>, kind: Kind, is_ready: bool) -> io::Result<Self> {
         let core = context::current();
-        let home = Home::default();
-        home.check(WHAT);
         let (id, discarded) = core.driver()?.register(fd, kind, is_ready)?;
         cancel_discarded(&core, discarded);
-        Ok(Self { core, home, id: Some(id), reads: "a descriptor to become readable" })
+        Ok(Self { core, id: Some(id), reads: "a descriptor to become readable" })
     }
 
     /// The place of what cannot be watched because it never makes anybody wait for an event: a regular file, `/dev/null`. Its every system
@@ -61,10 +58,7 @@ impl Registration {
     /// Outside a loop.
     #[track_caller]
     pub(crate) fn always_ready() -> Self {
-        let core = context::current();
-        let home = Home::default();
-        home.check(WHAT);
-        Self { core, home, id: None, reads: "" }
+        Self { core: context::current(), id: None, reads: "" }
     }
 
     /// Has dumps say what is read here.
@@ -88,7 +82,7 @@ impl Registration {
         cx: &mut Context<'_>,
         call: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.home.check(WHAT);
+        context::check_home(self.core.number, "I/O object");
         ready!(context::poll_budget(cx));
         if self.is_ready(direction)? {
             match self.try_io(direction, call) {
@@ -208,5 +202,3 @@ impl<R, F: FnMut() -> io::Result<R>> FusedFuture for Io<'_, F> {
         self.call.is_none()
     }
 }
-
-const WHAT: &str = "I/O object";

@@ -21,7 +21,7 @@ use pin_project_lite::pin_project;
 use crate::catch::Cancelled;
 use crate::engine::cancel::{Level, Point};
 use crate::engine::cancel_tree::CancelReason;
-use crate::engine::context::{self, Home};
+use crate::engine::context;
 use crate::engine::core::Core;
 use crate::instant::Instant;
 use crate::time::{Sleep, sleep, sleep_until};
@@ -216,7 +216,7 @@ impl std::error::Error for Stopped {}
 /// Dropping it drops the body.
 ///
 /// # Panics
-/// Outside a loop, and when polled under another loop than the first time.
+/// Outside a loop, and when polled under another loop.
 #[doc(alias = "CancelScope")]
 #[track_caller]
 pub fn scope<T, B: AsyncFnOnce(&Scope) -> T>(options: ScopeOptions, body: B) -> impl Future<Output = Result<T, Stopped>> {
@@ -233,14 +233,7 @@ pub fn scope<T, B: AsyncFnOnce(&Scope) -> T>(options: ScopeOptions, body: B) -> 
     }));
     async move {
         let body = body(&scope);
-        Scoped {
-            over: Over(scope.clone()),
-            home: Home::default(),
-            shield: options.is_shielded.then(Point::shield),
-            timer: None,
-            body: Some(body),
-        }
-        .await
+        Scoped { over: Over(scope.clone()), shield: options.is_shielded.then(Point::shield), timer: None, body: Some(body) }.await
     }
 }
 
@@ -385,7 +378,6 @@ pin_project! {
         // These go before the body: what that held answers to the level above.
         over: Over,
         shield: Option<Point>,
-        home: Home,
         // Of the deadline that it was set for.
         timer: Option<Sleep>,
         #[pin]
@@ -399,7 +391,7 @@ impl<F: Future> Future for Scoped<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let (scope, state) = (&this.over.0, &*this.over.0.0);
-        this.home.check("scope");
+        context::check_home(state.core.number, "scope");
         let body = this.body.as_mut().as_pin_mut().expect("this scope was polled after it had given its value");
         scope.keep_waker(cx.waker());
         let inside_shield = this.shield.as_ref().and_then(|shield| shield.enter(cx.waker()));

@@ -494,10 +494,13 @@ fn a_limit_polled_under_another_loop_panics_naming_both_before_its_body_runs_the
     let (mut second, ..) = manual();
     let entered = first.handle().enter();
     let limited = timeout(ms(5), async { unreachable!("it belongs elsewhere") });
+    let made_elsewhere = scope(ScopeOptions::new(), async |_| unreachable!("it belongs elsewhere"));
     let mut moved = Box::pin(scope(ScopeOptions::new(), async |_| pending::<()>().await));
     drop(entered);
     let is_pending = first.run_until_complete(poll_fn(|cx| Poll::Ready(moved.as_mut().poll(cx).is_pending())));
     assert!(is_pending.unwrap());
+    let (message, _) = panic_of(|| second.run_until_complete(made_elsewhere));
+    assert!(message.contains("this scope belongs to event loop"), "{message}");
     let (message, _) = panic_of(|| second.run_until_complete(moved));
     assert!(message.contains("this scope belongs to event loop"), "{message}");
     let (message, _) = panic_of(|| second.run_until_complete(limited));
