@@ -104,7 +104,7 @@ impl<F: Future> Future for Catch<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let Some(body) = this.body.as_mut().as_pin_mut() else { return Poll::Pending };
+        let body = this.body.as_mut().as_pin_mut().expect("this `catch` was polled after it had given its value");
         let inside = this.point.enter(cx.waker());
         let ended = match body.poll(cx) {
             Poll::Ready(value) => {

@@ -508,6 +508,23 @@ fn a_limit_polled_under_another_loop_panics_naming_both_before_its_body_runs_the
 }
 
 #[test]
+fn who_is_polled_after_it_has_given_its_value_says_so() {
+    #[track_caller]
+    fn check<F: Future>(what: &str, make: impl FnOnce() -> F) {
+        let twice = async {
+            let mut future = pin!(make());
+            future.as_mut().await;
+            future.await;
+        };
+        let (message, _) = panic_of(|| miniloop::run(twice));
+        assert_eq!(message, format!("this {what} was polled after it had given its value"));
+    }
+    check("`catch`", || catch(async {}));
+    check("shield", || shield(async {}));
+    check("`timeout`", || timeout(ms(1), async {}));
+}
+
+#[test]
 fn limits_inside_a_join_do_not_disturb_each_other() {
     run(async |trace| {
         let one = timeout(ms(5), polite(trace));
