@@ -83,7 +83,7 @@ impl<F: Future> Branches<F> {
             Some(core) => context::check_home(core.number, what),
             None => self.start(),
         }
-        self.list.set_poller(context::current_task(), cx.waker());
+        self.list.set_poller(self.core.as_ref().and_then(|core| context::current_task_of(core.id)), cx.waker());
         Turn { left: self.list.turn_len() }
     }
 
@@ -129,7 +129,8 @@ impl<F: Future> Branches<F> {
         // What it waits for it tells its task, as everybody does. If it does not, what its neighbour has told is not taken for its own.
         context::waits_for("");
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-        if let (Some(core), Some(task)) = (&self.core, context::current_task())
+        if let Some(core) = &self.core
+            && let Some(task) = context::current_task_of(core.id)
             && let Some(told) = core.with_slot(task, |slot| (slot.waits_for, slot.awaits))
         {
             core.with_slot(self.branches[index].word, |slot| (slot.waits_for, slot.awaits) = told);

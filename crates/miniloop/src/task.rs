@@ -347,7 +347,7 @@ fn report_unawaited<T>(core: &Core, task: &dyn Join<T>) {
     task.completion().readers(&mut |_| is_awaited = true);
     let is_cancelled =
         |word| core.with_slot(word, |slot| matches!(&slot.job, Job::Task(owner) if owner.level().is_requested(core))) == Some(true);
-    if context::current_task().is_some_and(is_cancelled) {
+    if context::current_task_of(core.id).is_some_and(is_cancelled) {
         return;
     }
     if is_awaited || task.level().is_requested(core) || !matches!(core.accepts_work(), Ok(true)) || std::thread::panicking() {

@@ -157,9 +157,8 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O
         let roster = self.roster();
         let core = &roster.core;
         context::check_home(core.number, "task group");
-        let poller = context::current_task();
-        roster.list.set_poller(poller, cx.waker());
-        let polling = Polling::start(roster, poller);
+        roster.list.set_poller(context::current_task_of(core.id), cx.waker());
+        let polling = Polling::start(roster);
         self.ask_who_is_to_stop();
         for _ in 0..roster.list.turn_len() {
             if let Some(word) = roster.list.pop() {
@@ -346,9 +345,9 @@ struct Polling<'a> {
 }
 
 impl<'a> Polling<'a> {
-    fn start(roster: &'a Roster, poller: Option<Word>) -> Polling<'a> {
+    fn start(roster: &'a Roster) -> Polling<'a> {
         roster.is_polling.set(true);
-        Polling { roster, poller, ops_left: roster.core.ops_left.get() }
+        Polling { roster, poller: context::current_task(), ops_left: roster.core.ops_left.get() }
     }
 }
 
