@@ -193,10 +193,10 @@ impl<R> Completion<R> {
 /// What a reader of `what` waits for.
 fn in_words(what: &str) -> &'static str {
     match what {
-        "task" => "a task",
+        "task" => dump::TASK,
         "promise" => "a promise",
         "member of a task group" => dump::MEMBER,
-        _ => "a shared result",
+        _ => dump::SHARED_RESULT,
     }
 }
 

@@ -210,7 +210,10 @@ impl TaskDump {
     }
 }
 
-/// What it says that waits for the value of a member.
+// What they say that wait for one whom a dump names.
+
+pub(crate) const TASK: &str = "a task";
+pub(crate) const SHARED_RESULT: &str = "a shared result";
 pub(crate) const MEMBER: &str = "a member of a task group";
 
 fn counted(count: usize, noun: &str) -> String {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::dump::{BlockingDump, CallbackDump, Dump, TaskDump, TaskKind, TaskState};
+use crate::dump::{self, BlockingDump, CallbackDump, Dump, TaskDump, TaskKind, TaskState};
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, Slot};
@@ -89,7 +89,7 @@ fn tasks(core: &Core) -> Vec<Found> {
             () if slot.is_queued => TaskState::Ready,
             () => TaskState::Waiting,
         };
-        let waits_for_tasks = matches!(slot.waits_for, "a task" | "a shared result");
+        let waits_for_tasks = matches!(slot.waits_for, dump::TASK | dump::SHARED_RESULT);
         let line = TaskDump {
             kind,
             name,
