@@ -7,6 +7,8 @@
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
+use crate::config::INTERVAL_PERIOD_MIN;
+
 /// A point in time of a loop's clock, with a resolution of one nanosecond.
 ///
 /// Instants of different clocks must not be compared: each clock has its own origin.
@@ -45,7 +47,7 @@ impl Instant {
     /// The first point after `now` on the grid of `period` through `self`: beats that a busy loop has missed are left out, the others keep
     /// their place. A zero period counts as a nanosecond.
     pub(crate) fn next_beat(self, period: Duration, now: Instant) -> Instant {
-        let period = period.max(Duration::from_nanos(1));
+        let period = period.max(INTERVAL_PERIOD_MIN);
         let next = self + period;
         if next > now {
             return next;

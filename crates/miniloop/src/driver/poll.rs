@@ -60,11 +60,7 @@ impl Poll {
     }
 
     pub(super) fn add_edge(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        let file = FileId::of(&fstat(fd)?);
-        match self.entries.get(&fd.as_raw_fd()) {
-            Some(entry) if entry.file == file => Err(Errno::EXIST.into()),
-            _ => self.add(fd, token, Watch::Edge),
-        }
+        self.add(fd, token, Watch::Edge)
     }
 
     pub(super) fn add_level(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
@@ -76,7 +72,11 @@ impl Poll {
         if matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Directory) {
             return Err(Errno::PERM.into()); // always ready, says `poll`: nobody may wait for that, epoll says
         }
-        self.entries.insert(fd.as_raw_fd(), Entry { token, file: FileId::of(&stat), watch });
+        let (number, file) = (fd.as_raw_fd(), FileId::of(&stat));
+        if watch == Watch::Edge && self.entries.get(&number).is_some_and(|entry| entry.file == file) {
+            return Err(Errno::EXIST.into());
+        }
+        self.entries.insert(number, Entry { token, file, watch });
         Ok(())
     }
 
