@@ -59,8 +59,9 @@ impl From<VirtualClock> for Clock {
 /// A clock that stands still until somebody moves it.
 ///
 /// Clones are the same clock. A loop on a virtual clock never sleeps while it could go on: it asks the system for I/O events without
-/// waiting, except while a [`Worker`](crate::thread::Worker) has work of this loop in flight or a [`hold`](VirtualClock::hold) guard
-/// lives, when it waits for real.
+/// waiting, except while another thread has work of this loop (a [`Worker`](crate::thread::Worker), the
+/// [blocking pool](crate::spawn_blocking()), whoever runs an awaited [`RemoteTask`](crate::RemoteTask)) or a [`hold`](VirtualClock::hold)
+/// guard lives, when it waits for real.
 ///
 /// ```
 /// use miniloop::{EventLoop, VirtualClock, sleep};

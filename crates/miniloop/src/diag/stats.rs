@@ -44,7 +44,7 @@ pub struct Stats {
 
     /// How often a turn ended with jobs left because [`jobs_per_poll`](crate::Builder::jobs_per_poll) had run. Often: the loop is busy.
     pub turns_full: u64,
-    /// How often a task gave way because it had made all the I/O operations of one poll. Often: a peer floods it.
+    /// How often a task gave way because it had made all the operations of one poll. Often: a peer floods it.
     pub budgets_spent: u64,
     /// How often messages of other threads had to wait for the next round because 1,024 had joined. Often: threads flood the loop.
     pub messages_left: u64,

@@ -263,7 +263,7 @@ impl CancelTree {
         }
     }
 
-    /// Whether a node is still here. One of a loop that was closed is not in the tree of the loop that has its number now.
+    /// Whether a node is still here. One of a loop that was closed is not in the tree of the loop that has its id now.
     pub(crate) fn contains(&self, key: Key) -> bool {
         self.nodes.get(key).is_some()
     }

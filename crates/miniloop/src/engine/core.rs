@@ -90,7 +90,7 @@ pub(crate) struct Core {
     pub(crate) time_at_poll: Cell<Instant>,
     /// No live timer is earlier; the earliest may be later when it was cancelled since.
     earliest_deadline: Cell<Instant>,
-    /// I/O operations that the running job may still make before it has to yield.
+    /// Operations (O10) that the running job may still make before it has to yield.
     pub(crate) ops_left: Cell<u32>,
     /// How many system calls its jobs have made since the last poll, for I/O that did not have to wait.
     pub(crate) calls_since_poll: Cell<u32>,

@@ -5,10 +5,10 @@
 //!          idle ->  job runs  idle ->  job runs       odd: something runs, and its name, place and turn belong to this beat
 //! ```
 //!
-//! The loop writes a few words per job, only while a watchdog is attached, and never waits. The name is one of them: a copy of its first
-//! bytes, because the name itself belongs to the loop's thread. A reader that finds the same odd beat before
-//! and after it has read the words has read those of one job: the writer makes the beat even before it touches them. Each store is a plain
-//! one on x86. This file is listed for `unsafe`: a place travels as the address of a static.
+//! The loop writes a few words per job, only while a watchdog is attached, and never waits. The first bytes of the name are among them, as
+//! a copy, because the name itself belongs to the loop's thread. A reader that finds the same odd beat before and after it has read the
+//! words has read those of one job: the writer makes the beat even before it touches them. Each store is a plain one on x86. This file is
+//! listed for `unsafe`: a place travels as the address of a static.
 
 use std::fmt::{self, Display, Write};
 use std::panic::Location;
