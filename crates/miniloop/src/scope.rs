@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -47,7 +48,7 @@ use crate::time::{Sleep, sleep, sleep_until};
 /// when it was late is `Ok(Err(cancelled))`, with [`CancelReason::Deadline`]. [`Stopped`] takes both apart with two `?`.
 ///
 /// # Errors
-/// [`Elapsed`] when the time is up; the future has been dropped.
+/// [`Elapsed`] when the time is up; the future has been dropped. Where errors are [`io::Error`]s `?` makes it a `TimedOut`.
 ///
 /// # Cancellation
 /// Dropping it drops the future.
@@ -141,6 +142,13 @@ impl fmt::Display for Elapsed {
 }
 
 impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for io::Error {
+    /// [`TimedOut`](io::ErrorKind::TimedOut).
+    fn from(elapsed: Elapsed) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, elapsed)
+    }
+}
 
 /// Why a [`scope`] ended without a value. Made of [`Elapsed`] and [`Cancelled`] by `?`, so that one error type serves both.
 ///

@@ -124,6 +124,14 @@ fn one_error_type_serves_limits_and_catch_points() {
 }
 
 #[test]
+fn where_errors_are_io_errors_a_time_limit_is_timed_out() {
+    async fn read() -> std::io::Result<()> {
+        timeout(ms(1), pending::<std::io::Result<()>>()).await?
+    }
+    run(async |_| assert_eq!(read().await.unwrap_err().kind(), std::io::ErrorKind::TimedOut));
+}
+
+#[test]
 fn cancelling_a_waiter_leaves_a_task_of_its_own_alone_and_a_shield_makes_it_wait_c107() {
     let (mut event_loop, _, trace) = jumping();
     event_loop
