@@ -13,7 +13,7 @@ mod attribute;
 /// ```
 /// #[miniloop::main]
 /// async fn main() -> std::io::Result<()> {
-///     let listener = miniloop::net::TcpListener::bind("127.0.0.1:0".parse().unwrap())?;
+///     let listener = miniloop::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0).into())?;
 ///     println!("listening on {}", listener.local_addr()?);
 ///     Ok(())
 /// }
@@ -24,7 +24,8 @@ pub fn main(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -
 }
 
 /// Runs an `async fn` as a test, as `miniloop::testing::run` does: in virtual time, failing also for failures that nobody has read.
-/// `#[miniloop::test(system_clock)]` leaves the clock alone, for tests of what is outside the program.
+/// `#[miniloop::test(system_clock)]` leaves the clock alone, for tests of what is outside the program: virtual time does not wait for a
+/// child process, so a time limit on one would be over at once.
 ///
 /// ```
 /// #[miniloop::test]

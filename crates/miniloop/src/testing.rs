@@ -72,8 +72,12 @@ fn run_with<F: Future>(clock: Clock, test: F) -> F::Output {
     let result = event_loop.run_until_complete(test).and_then(|value| event_loop.shutdown(GRACE).map(|()| value));
     event_loop.close();
     match result {
+        Err(error @ LoopError::Deadlock(_)) => panic!("{error}\n{OUTSIDE}"),
         Err(error) if !matches!(error, LoopError::Failed(_)) => panic!("{error}"),
         Ok(value) if unread.borrow().is_empty() => value,
         _ => panic!("{}", unread.borrow().join("\n")),
     }
 }
+
+/// What a deadlock may be besides: virtual time waits for nobody outside.
+const OUTSIDE: &str = "if a process or a thread outside the loop was to act, test it in real time: `#[miniloop::test(system_clock)]`";

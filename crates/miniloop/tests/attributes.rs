@@ -104,7 +104,7 @@ fn a_deadlock_is_told_with_who_waits_for_what() {
             let stuck = spawn(promise).named("stuck");
             let _ = stuck.await;
         },
-        &["stuck", "a promise", "attributes.rs"],
+        &["stuck", "a promise", "attributes.rs", "miniloop::test(system_clock)"],
     );
 }
 
