@@ -1,7 +1,9 @@
 //! miniloop inside a game or a GUI: a loop of frames turns ours once a frame, and never sleeps in it.
 //!
 //! What has become due runs with the next frame; what that makes ready runs with the one after. Here a virtual clock stands in for the
-//! screen: each frame moves it by 20 ms. A real program leaves the clock alone, and waits for the screen between two frames.
+//! screen: each frame moves it by 20 ms. A real program leaves the clock alone, and waits for the screen between two frames. One turn is a
+//! step of each task: enough to animate. For a download call `run_ready` again while `next_timeout` is zero,
+//! or each frame brings little.
 //!
 //! `cargo run -p miniloop --example frame_loop`; next: `tcp_proxy.rs`
 

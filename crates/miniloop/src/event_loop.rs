@@ -49,7 +49,8 @@ use crate::handle::LoopHandle;
 /// after every call into miniloop, and before it sleeps, it asks [`next_timeout`](EventLoop::next_timeout), sleeps at most that long, then
 /// calls [`run_ready`](EventLoop::run_ready). A host that can only watch descriptors asks for [`timer_fd`](Builder::timer_fd) and calls
 /// `run_ready` whenever the descriptor is readable. A host that turns the loop at fixed times, once a frame say, needs neither: what has
-/// become due runs with the first `run_ready` after it, and what that makes ready with the next one.
+/// become due runs with the first `run_ready` after it, and what that makes ready with the next one. That is one step a frame for each
+/// task; a host whose tasks move much data calls `run_ready` again while `next_timeout` is zero, for as long as it can spare.
 #[doc(alias = "new_event_loop")]
 pub struct EventLoop {
     core: Rc<Core>,
@@ -281,7 +282,8 @@ impl EventLoop {
         turn::turn(&self.core, Wait::Turn)
     }
 
-    /// The same without ever waiting.
+    /// The same without ever waiting: what is ready takes one step. [`next_timeout`](EventLoop::next_timeout) is zero then if there is
+    /// another to take.
     ///
     /// # Errors
     /// As [`run_forever`](EventLoop::run_forever).
