@@ -3,6 +3,7 @@
 //! `cargo run -p miniloop --example graceful_shutdown`, `nc` to the port that it prints, type a line, then Ctrl-C here. Next: `redis.rs`
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use futures_util::{FutureExt, select};
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn serve() -> Result<(), GroupError<io::Error>> {
     task_group(async |clients| {
-        let listener = TcpListener::bind("127.0.0.1:0".parse().map_err(io::Error::other)?)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into())?;
         println!("listening on {}", listener.local_addr()?);
         let mut interrupted = Box::pin(signal::ctrl_c().fuse());
         loop {

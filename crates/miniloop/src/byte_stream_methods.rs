@@ -123,7 +123,7 @@ macro_rules! write_methods {
             use crate::registration::Place;
 
             impl $type {
-                /// Writes some bytes, possibly not all, and says how many.
+                /// Writes some bytes, possibly not all, and says how many. [`io::write_all`](crate::io::write_all) writes all of them.
                 ///
                 #[doc = concat!("```", $fence, "\n# miniloop::run(async {\n", $ends, "
 let mut bytes: &[u8] = b\"hello\";

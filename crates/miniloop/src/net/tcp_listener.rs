@@ -53,7 +53,8 @@ enum Inner {
 impl TcpListener {
     /// Listens on an address. Port 0 takes a free one, which [`local_addr`](Self::local_addr) tells.
     ///
-    /// Names are not looked up: [`resolve`](super::resolve()) does that.
+    /// `"127.0.0.1:0".parse()?` is an address, and so is `(Ipv4Addr::LOCALHOST, 0).into()`, which cannot fail. Names are not looked up:
+    /// [`resolve`](super::resolve()) does that.
     ///
     /// The address can be taken again at once after an earlier listener has closed (`SO_REUSEADDR`).
     ///
