@@ -36,6 +36,7 @@ chapters! {
     looking_inside = "looking-inside.md",
     from_asyncio = "from-asyncio.md",
     from_tokio = "from-tokio.md",
+    from_trio = "from-trio.md",
 }
 
 #[cfg(test)]
