@@ -72,6 +72,7 @@ mod completion;
 mod shared;
 mod promise;
 mod task_error;
+mod future_cell;
 mod task_cell;
 mod task;
 mod task_local;

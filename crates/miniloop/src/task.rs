@@ -80,7 +80,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
     core.tasks_spawned.set(number + 1);
     // A parent is looked up among the tasks of its own loop.
     let parent = context::current_task_of(core.id);
-    let cell_of = |word| Rc::new(TaskCell::new(future, word, number, parent, place));
+    let cell_of = |word| Rc::pin(TaskCell::new(future, word, number, parent, place));
     if !is_wanted {
         let cell = cell_of(Word::STALE);
         cell.drop_future(&mut |report| core.report(report));
@@ -89,7 +89,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
     let mut handle = None;
     let word = core.insert_with(place, |word| {
         let cell = cell_of(word);
-        handle = Some(cell.clone() as Rc<dyn Join<F::Output>>);
+        handle = Some(cell.clone() as Pin<Rc<dyn Join<F::Output>>>);
         Job::Task(cell)
     });
     core.enqueue(word);
@@ -106,7 +106,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
 #[must_use = "dropping a task cancels it: await it, keep it, or `detach` it"]
 pub struct Task<T> {
     /// `None` once it has been detached.
-    cell: Option<Rc<dyn Join<T>>>,
+    cell: Option<Pin<Rc<dyn Join<T>>>>,
     core: Rc<Core>,
 }
 
@@ -164,7 +164,7 @@ impl<T> Task<T> {
         self.unfinished().is_some_and(|cell| cell.level().is_requested(&self.core))
     }
 
-    fn unfinished(&self) -> Option<&Rc<dyn Join<T>>> {
+    fn unfinished(&self) -> Option<&Pin<Rc<dyn Join<T>>>> {
         self.cell.as_ref().filter(|cell| cell.completion().is_pending())
     }
 

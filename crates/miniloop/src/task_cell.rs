@@ -1,7 +1,6 @@
 //! The inside of a task: its future, its result, and who is to get that.
 //!
-//! One allocation, seen from two sides: the loop polls it through [`RunTask`], the handle reads it through [`Join`]. This is the one place
-//! where a future is pinned by hand.
+//! One allocation, seen from two sides: the loop polls it through [`RunTask`], the handle reads it through [`Join`].
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -11,11 +10,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use pin_project_lite::pin_project;
+
 use crate::completion::Completion;
 use crate::engine::cancel::Level;
 use crate::engine::job::RunTask;
 use crate::engine::locals::{self, Locals};
 use crate::engine::word::Word;
+use crate::future_cell::FutureCell;
 use crate::outcome::{Failure, Flow};
 use crate::report::{Report, ReportKind};
 use crate::task_error::TaskError;
@@ -31,7 +33,7 @@ pub(crate) trait Join<T>: RunTask {
 }
 
 /// Waits for the end of a task without taking its result.
-pub(crate) struct Finished<T>(pub(crate) Option<Rc<dyn Join<T>>>);
+pub(crate) struct Finished<T>(pub(crate) Option<Pin<Rc<dyn Join<T>>>>);
 
 impl<T> Future for Finished<T> {
     type Output = ();
@@ -53,19 +55,21 @@ pub(crate) enum Owner<T> {
     Nobody,
 }
 
-pub(crate) struct TaskCell<F: Future> {
-    word: Word,
-    number: u64,
-    place: &'static Location<'static>,
-    parent: Option<Word>,
-    name: RefCell<Option<Rc<str>>>,
-    level: Level,
-    owner: Cell<Owner<F::Output>>,
-    /// Dropped in place, never moved: it is pinned for as long as it is there.
-    future: RefCell<Option<F>>,
-    completion: Completion<Result<F::Output, TaskError>>,
-    /// What it saw when it finished, for a report that comes later: the slot is gone by then.
-    locals: RefCell<Locals>,
+pin_project! {
+    pub(crate) struct TaskCell<F: Future> {
+        word: Word,
+        number: u64,
+        place: &'static Location<'static>,
+        parent: Option<Word>,
+        name: RefCell<Option<Rc<str>>>,
+        level: Level,
+        owner: Cell<Owner<F::Output>>,
+        #[pin]
+        future: FutureCell<F>,
+        completion: Completion<Result<F::Output, TaskError>>,
+        // What it saw when it finished, for a report that comes later: the slot is gone by then.
+        locals: RefCell<Locals>,
+    }
 }
 
 impl<F: Future> TaskCell<F> {
@@ -78,31 +82,15 @@ impl<F: Future> TaskCell<F> {
             name: RefCell::new(None),
             level: Level::new(),
             owner: Cell::new(Owner::Handle),
-            future: RefCell::new(Some(future)),
+            future: FutureCell::new(Some(future)),
             completion: Completion::new(),
             locals: RefCell::default(),
         }
     }
 
-    fn poll(&self, waker: &Waker) -> Poll<Result<F::Output, TaskError>> {
-        let mut future = self.future.borrow_mut();
-        let Some(future) = future.as_mut() else { return Poll::Pending };
-        // SAFETY: the future is pinned from here on. It stands inside an `Rc`, which does not move what it holds and is never unwrapped,
-        // and in a field that is private to this file, where the only thing done to it besides this is to drop it in place
-        // (`drop_in_place`).
-        let future = unsafe { Pin::new_unchecked(future) };
-        let polled = catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(waker))));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Err(payload) => Poll::Ready(Err(TaskError::panicked(payload))),
-        }
-    }
-
-    /// Drops the future where it is. A destructor that panics is reported and changes nothing about how the task ends.
-    fn drop_in_place(&self, reports: &mut dyn FnMut(Report)) {
-        let dropped = catch_unwind(AssertUnwindSafe(|| *self.future.borrow_mut() = None));
-        if let Err(payload) = dropped {
+    /// Drops the future. A destructor that panics is reported and changes nothing about how the task ends.
+    fn end(&self, reports: &mut dyn FnMut(Report)) {
+        if let Err(payload) = self.future.drop_in_place() {
             reports(Report::of_panic(ReportKind::DropPanic, payload, format!("task `{}`", self.name()), self.place));
         }
     }
@@ -141,15 +129,15 @@ fn flow_of(error: TaskError) -> Flow {
 }
 
 impl<F: Future> RunTask for TaskCell<F> {
-    fn run(&self, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool {
-        let Poll::Ready(result) = self.poll(waker) else { return false };
-        self.drop_in_place(reports);
-        self.finish(result, reports);
+    fn run(self: Pin<&Self>, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool {
+        let Poll::Ready(result) = self.project_ref().future.poll(waker) else { return false };
+        self.end(reports);
+        self.finish(result.map_err(TaskError::panicked), reports);
         true
     }
 
     fn drop_future(&self, reports: &mut dyn FnMut(Report)) {
-        self.drop_in_place(reports);
+        self.end(reports);
         self.finish(Err(TaskError::CANCELLED), reports);
     }
 

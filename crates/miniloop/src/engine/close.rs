@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::panic::Location;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::engine::context;
@@ -54,7 +55,7 @@ pub(crate) fn close(core: &Rc<Core>) {
     registry::unregister(core.id);
 }
 
-pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Rc<dyn RunTask>)> {
+pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Pin<Rc<dyn RunTask>>)> {
     let mut tasks = core.select(|job| if let Job::Task(task) = job { Some(task.clone()) } else { None });
     tasks.sort_by_key(|(_, task)| Reverse(task.number()));
     if is_broken(Mutant::CloseOldestFirst) {
@@ -63,7 +64,7 @@ pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Rc<dyn RunTask>)> {
     tasks
 }
 
-fn drop_task(core: &Core, word: Word, task: Rc<dyn RunTask>) {
+fn drop_task(core: &Core, word: Word, task: Pin<Rc<dyn RunTask>>) {
     let place = core.with_slot(word, |slot| slot.place);
     let locals = core.enter_locals(word);
     task.level().remove();

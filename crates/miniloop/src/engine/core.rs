@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -432,7 +433,7 @@ impl Core {
     }
 
     /// The task behind a word, while it lives.
-    pub(crate) fn task_at(&self, word: Word) -> Option<Rc<dyn RunTask>> {
+    pub(crate) fn task_at(&self, word: Word) -> Option<Pin<Rc<dyn RunTask>>> {
         self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None })?
     }
 

@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::os::fd::RawFd;
 use std::panic::Location;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
@@ -71,7 +72,7 @@ impl Slot {
 pub(crate) enum Job {
     /// The future given to `run_until_complete`, which keeps it in its own frame.
     Main,
-    Task(Rc<dyn RunTask>),
+    Task(Pin<Rc<dyn RunTask>>),
     /// A member of a task group, which polls it itself. It never stands in the loop's queue, only in its group's list.
     Member(Seat),
     Once(Box<dyn FnOnce() -> Flow>),
@@ -118,7 +119,7 @@ impl fmt::Display for Cause {
 /// A spawned task as the loop sees it. The loop never knows the type of its future or of its value.
 pub(crate) trait RunTask {
     /// Polls the future once. True when the task has finished and its slot is to be freed.
-    fn run(&self, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool;
+    fn run(self: Pin<&Self>, waker: &Waker, reports: &mut dyn FnMut(Report)) -> bool;
 
     /// Drops the future where it is and finishes the task as cancelled.
     fn drop_future(&self, reports: &mut dyn FnMut(Report));

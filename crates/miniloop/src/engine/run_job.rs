@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Waker;
 
@@ -73,7 +74,7 @@ enum Turn {
     Main,
     /// It was woken since it ran last, or else it was only queued (C12).
     Task {
-        task: Rc<dyn RunTask>,
+        task: Pin<Rc<dyn RunTask>>,
         is_woken: bool,
     },
     Once(Box<dyn FnOnce() -> Flow>),
@@ -114,7 +115,7 @@ fn subject_of(turn: &Turn) -> Subject {
     }
 }
 
-fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static Location<'static>, is_woken: bool) {
+fn run_task(core: &Rc<Core>, word: Word, task: Pin<Rc<dyn RunTask>>, place: &'static Location<'static>, is_woken: bool) {
     let level = task.level();
     let is_requested = level.is_requested(core);
     let before = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
@@ -123,7 +124,7 @@ fn run_task(core: &Rc<Core>, word: Word, task: Rc<dyn RunTask>, place: &'static 
     let is_over = before.must_drop(!is_woken);
     let waker = waker::of(word);
     let inside = level.enter_job(core, &waker);
-    let has_finished = !is_over && task.run(&waker, &mut |report| report_of(core, word, report));
+    let has_finished = !is_over && task.as_ref().run(&waker, &mut |report| report_of(core, word, report));
     drop(inside);
     if !has_finished {
         skip_unreachable(core, word, level);

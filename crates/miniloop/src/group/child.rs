@@ -28,11 +28,11 @@ use crate::task_error::TaskError;
 /// # Panics
 /// Polling it panics when the value has been taken, when the member awaits itself, and under another loop than the first time.
 pub struct Child<T> {
-    member: Rc<dyn JoinMember<T>>,
+    member: Pin<Rc<dyn JoinMember<T>>>,
 }
 
 impl<T> Child<T> {
-    pub(super) fn new(member: Rc<dyn JoinMember<T>>) -> Child<T> {
+    pub(super) fn new(member: Pin<Rc<dyn JoinMember<T>>>) -> Child<T> {
         Child { member }
     }
 

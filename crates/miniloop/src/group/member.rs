@@ -10,10 +10,13 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
+
+use pin_project_lite::pin_project;
 
 use crate::completion::Completion;
 use crate::engine::cancel::CancelReason;
+use crate::future_cell::FutureCell;
 use crate::group::error::MemberFailure;
 use crate::group::output::{Ended, Owner};
 use crate::group::roster::{End, Head, Panic, Roster, RunMember, Stage};
@@ -37,12 +40,14 @@ pub(super) struct State<E> {
     failures: RefCell<Vec<MemberFailure<E>>>,
 }
 
-pub(super) struct MemberCell<F: Future, M: Owner<F::Output, E>, E> {
-    head: Head,
-    state: Rc<State<E>>,
-    /// Dropped in place, never moved: it is pinned for as long as it is there.
-    future: RefCell<Option<F>>,
-    completion: Completion<Result<M::Value, TaskError>>,
+pin_project! {
+    pub(super) struct MemberCell<F: Future, M: Owner<F::Output, E>, E> {
+        head: Head,
+        state: Rc<State<E>>,
+        #[pin]
+        future: FutureCell<F>,
+        completion: Completion<Result<M::Value, TaskError>>,
+    }
 }
 
 impl<E: Debug> State<E> {
@@ -98,26 +103,12 @@ pub(super) fn describe(error: impl Debug) -> Failure {
 
 impl<F: Future, M: Owner<F::Output, E>, E: Debug> MemberCell<F, M, E> {
     pub(super) fn new(head: Head, state: Rc<State<E>>, future: Option<F>) -> MemberCell<F, M, E> {
-        MemberCell { head, state, future: RefCell::new(future), completion: Completion::new() }
+        MemberCell { head, state, future: FutureCell::new(future), completion: Completion::new() }
     }
 
-    fn poll_future(&self, waker: &Waker) -> Poll<Result<F::Output, Box<dyn Any + Send>>> {
-        let mut future = self.future.borrow_mut();
-        let Some(future) = future.as_mut() else { return Poll::Pending };
-        // SAFETY: the future is pinned from here on. It stands inside an `Rc`, which does not move what it holds and is never unwrapped,
-        // and in a field that is private to this file, where the only thing done to it besides this is to drop it in place
-        // (`drop_in_place`).
-        let future = unsafe { Pin::new_unchecked(future) };
-        match catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(waker)))) {
-            Ok(polled) => polled.map(Ok),
-            Err(payload) => Poll::Ready(Err(payload)),
-        }
-    }
-
-    /// Drops the future where it is. A destructor that panics is reported and changes nothing about how the member ends.
-    fn drop_in_place(&self) {
-        let dropped = catch_unwind(AssertUnwindSafe(|| *self.future.borrow_mut() = None));
-        if let Err(payload) = dropped {
+    /// Drops the future. A destructor that panics is reported and changes nothing about how the member ends.
+    fn end(&self) {
+        if let Err(payload) = self.future.drop_in_place() {
             let report = Report::of_panic(ReportKind::DropPanic, payload, self.head.describe(), self.head.place);
             self.state.roster.report(report);
         }
@@ -164,9 +155,9 @@ impl<F: Future, M: Owner<F::Output, E>, E: Debug> RunMember for MemberCell<F, M,
         &self.head
     }
 
-    fn poll(&self, waker: &Waker) -> Poll<End> {
-        self.poll_future(waker).map(|output| {
-            self.drop_in_place();
+    fn poll(self: Pin<&Self>, waker: &Waker) -> Poll<End> {
+        self.project_ref().future.poll(waker).map(|output| {
+            self.end();
             self.settle(output)
         })
     }
@@ -176,7 +167,7 @@ impl<F: Future, M: Owner<F::Output, E>, E: Debug> RunMember for MemberCell<F, M,
     }
 
     fn drop_future(&self) {
-        self.drop_in_place();
+        self.end();
         self.finish(Err(TaskError::CANCELLED));
     }
 }

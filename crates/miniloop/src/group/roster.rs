@@ -11,6 +11,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::panic::Location;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
@@ -27,7 +28,7 @@ pub(super) trait RunMember {
     fn head(&self) -> &Head;
 
     /// Polls the future once. When it ends, its future has been dropped and its result given to who owns that.
-    fn poll(&self, waker: &Waker) -> Poll<End>;
+    fn poll(self: Pin<&Self>, waker: &Waker) -> Poll<End>;
 
     /// Tells the child of a member that has failed. That comes after the others were asked to stop: who awaits the child is one of them,
     /// and is cancelled before it can trip over the failure.
@@ -127,7 +128,7 @@ impl Panic {
 
 #[derive(Default)]
 struct Seats {
-    places: Vec<Option<Rc<dyn RunMember>>>,
+    places: Vec<Option<Pin<Rc<dyn RunMember>>>>,
     free: Vec<u32>,
 }
 
@@ -158,7 +159,7 @@ impl Roster {
     }
 
     /// Takes a member in. `make` must not call user code.
-    pub(super) fn admit(&self, is_service: bool, place: &'static Location<'static>, make: impl FnOnce(Head) -> Rc<dyn RunMember>) {
+    pub(super) fn admit(&self, is_service: bool, place: &'static Location<'static>, make: impl FnOnce(Head) -> Pin<Rc<dyn RunMember>>) {
         let number = self.spawned.get();
         self.spawned.set(number + 1);
         self.alive.set(self.alive.get() + 1);
@@ -174,18 +175,18 @@ impl Roster {
         self.core.enqueue(word);
     }
 
-    pub(super) fn at(&self, index: u32) -> Option<Rc<dyn RunMember>> {
+    pub(super) fn at(&self, index: u32) -> Option<Pin<Rc<dyn RunMember>>> {
         self.seats.borrow().places.get(index as usize)?.clone()
     }
 
-    pub(super) fn newest_first(&self) -> Vec<Rc<dyn RunMember>> {
+    pub(super) fn newest_first(&self) -> Vec<Pin<Rc<dyn RunMember>>> {
         let mut members: Vec<_> = self.seats.borrow().places.iter().flatten().cloned().collect();
         members.sort_by_key(|member| Reverse(member.head().number));
         members
     }
 
     /// Ends a member that has not ended.
-    pub(super) fn end(&self, member: Rc<dyn RunMember>) {
+    pub(super) fn end(&self, member: Pin<Rc<dyn RunMember>>) {
         let head = member.head();
         head.level.remove();
         self.act_as(head, || member.drop_future());

@@ -178,7 +178,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O
     }
 
     /// Runs whoever stands behind a word of the ready list. Returns a member that has failed and whose child is to be told.
-    fn run(&mut self, word: Word) -> Option<Rc<dyn RunMember>> {
+    fn run(&mut self, word: Word) -> Option<Pin<Rc<dyn RunMember>>> {
         let roster = self.roster();
         let core = &roster.core;
         let (index, was_woken, (locals, place)) = core.begin_member(word, |slot| (slot.locals.clone(), slot.place))?;
@@ -285,7 +285,7 @@ impl<F, O: BodyOutput<E>, E: Debug> Drop for Run<'_, '_, F, O, E> {
     }
 }
 
-fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) -> Option<Rc<dyn RunMember>> {
+fn run_member(roster: &Roster, member: Pin<Rc<dyn RunMember>>, was_woken: bool) -> Option<Pin<Rc<dyn RunMember>>> {
     let head = member.head();
     let core = &roster.core;
     if head.level.verdict(core).must_drop(!was_woken) {
@@ -294,7 +294,7 @@ fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) -> Op
     }
     let waker = waker::of(head.word);
     let inside = head.level.enter(core, &waker);
-    let polled = member.poll(&waker);
+    let polled = member.as_ref().poll(&waker);
     drop(inside);
     match polled {
         Poll::Ready(end) => {
@@ -310,7 +310,7 @@ fn run_member(roster: &Roster, member: Rc<dyn RunMember>, was_woken: bool) -> Op
     }
 }
 
-fn end_member(roster: &Roster, member: Rc<dyn RunMember>) {
+fn end_member(roster: &Roster, member: Pin<Rc<dyn RunMember>>) {
     report_if_out_of_grace(roster, member.head());
     roster.end(member);
 }
@@ -328,7 +328,7 @@ fn ask(roster: &Roster, head: &Head, reason: CancelReason, deadline: Instant) ->
     head.level.verdict(core).must_drop(!is_woken)
 }
 
-fn ask_member(roster: &Roster, member: Rc<dyn RunMember>, reason: CancelReason, deadline: Instant) {
+fn ask_member(roster: &Roster, member: Pin<Rc<dyn RunMember>>, reason: CancelReason, deadline: Instant) {
     // It may have ended while those before it were dropped.
     let is_here = roster.core.with_slot(member.head().word, |_| ()).is_some();
     if is_here && ask(roster, member.head(), reason, deadline) {

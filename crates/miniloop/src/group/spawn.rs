@@ -18,6 +18,7 @@ use std::fmt::{self, Debug};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{Location, resume_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -160,14 +161,14 @@ impl<'scope, 'env, E: Debug + 'env> Group<'scope, 'env, E> {
         let roster = &self.state.roster;
         if !roster.accepts() {
             let head = Head::new(Word::STALE, u32::MAX, 0, is_service, place);
-            let cell = Rc::new(MemberCell::<F, M, E>::new(head, self.state.clone(), None));
+            let cell = Rc::pin(MemberCell::<F, M, E>::new(head, self.state.clone(), None));
             cell.drop_future();
             roster.core.drop_safely(future, "member of a group that ends", place);
             return Child::new(erase_child(cell));
         }
         let mut child = None;
         roster.admit(is_service, place, |head| {
-            let cell = Rc::new(MemberCell::<F, M, E>::new(head, self.state.clone(), Some(future)));
+            let cell = Rc::pin(MemberCell::<F, M, E>::new(head, self.state.clone(), Some(future)));
             child = Some(erase_child(cell.clone()));
             erase(cell)
         });
@@ -250,18 +251,18 @@ impl<T> Drop for OwnedTask<T> {
 }
 
 /// Forgets how long a member may live, for the table of its group.
-fn erase<'scope>(member: Rc<impl RunMember + 'scope>) -> Rc<dyn RunMember> {
-    let member: Rc<dyn RunMember + 'scope> = member;
+fn erase<'scope>(member: Pin<Rc<impl RunMember + 'scope>>) -> Pin<Rc<dyn RunMember>> {
+    let member: Pin<Rc<dyn RunMember + 'scope>> = member;
     // SAFETY: only the lifetime of the trait object changes, not its layout. The group drops the future behind it before `'scope` ends, or
     // never polls nor drops it again; the head of this file says how.
-    unsafe { std::mem::transmute::<Rc<dyn RunMember + 'scope>, Rc<dyn RunMember>>(member) }
+    unsafe { std::mem::transmute::<Pin<Rc<dyn RunMember + 'scope>>, Pin<Rc<dyn RunMember>>>(member) }
 }
 
 /// The same for the child, which reads the value and never touches the future.
-fn erase_child<'scope, V: 'scope>(member: Rc<impl JoinMember<V> + 'scope>) -> Rc<dyn JoinMember<V>> {
-    let member: Rc<dyn JoinMember<V> + 'scope> = member;
+fn erase_child<'scope, V: 'scope>(member: Pin<Rc<impl JoinMember<V> + 'scope>>) -> Pin<Rc<dyn JoinMember<V>>> {
+    let member: Pin<Rc<dyn JoinMember<V> + 'scope>> = member;
     // SAFETY: as in `erase`. `V` stands in the type of the child, so that no value outlives what it borrows.
-    unsafe { std::mem::transmute::<Rc<dyn JoinMember<V> + 'scope>, Rc<dyn JoinMember<V>>>(member) }
+    unsafe { std::mem::transmute::<Pin<Rc<dyn JoinMember<V> + 'scope>>, Pin<Rc<dyn JoinMember<V>>>>(member) }
 }
 
 impl<E> Debug for Group<'_, '_, E> {
