@@ -148,7 +148,7 @@ impl<T, E> Future for CancelWait<'_, T, E> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let wait = &mut *self;
         if wait.state.is_cancelled.get() {
-            return Poll::Ready(());
+            return context::poll_at_once(cx);
         }
         context::waits_for("the end of a promise");
         // Cloned before the borrow, and what it displaces is dropped after: both may be foreign code.

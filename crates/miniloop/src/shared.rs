@@ -88,7 +88,8 @@ impl<R> Future for Shared<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Rc<R>> {
         let reader = &mut *self;
-        let polled = reader.source.completion().poll_shared(cx, &mut reader.key, "shared result");
+        // It may be asked for again and again.
+        let polled = context::poll_operation(cx, |cx| reader.source.completion().poll_shared(cx, &mut reader.key, "shared result"));
         reader.is_done = polled.is_ready();
         polled
     }

@@ -225,7 +225,8 @@ pub(crate) fn spend_system_call() {
     with_current(|core| core.calls_since_poll.set(core.calls_since_poll.get().saturating_add(1)));
 }
 
-/// An operation on somebody's stream. One of this crate counts it itself, another may never be pending: either way it counts once.
+/// An operation that may consist of others, or of none: on somebody's stream, say. Those of this crate count themselves, the rest may never
+/// be pending: either way it counts.
 pub(crate) fn poll_operation<R>(cx: &mut task::Context<'_>, operation: impl FnOnce(&mut task::Context<'_>) -> Poll<R>) -> Poll<R> {
     ready!(poll_budget(cx));
     let left = with_current(|core| core.ops_left.get());
@@ -234,6 +235,18 @@ pub(crate) fn poll_operation<R>(cx: &mut task::Context<'_>, operation: impl FnOn
         spend_operation();
     }
     polled
+}
+
+/// The operation of whoever sees at once that there is nothing to wait for.
+pub(crate) fn poll_at_once(cx: &mut task::Context<'_>) -> Poll<()> {
+    ready!(poll_budget(cx));
+    spend_operation();
+    Poll::Ready(())
+}
+
+/// The same as a future.
+pub(crate) async fn at_once() {
+    poll_fn(poll_at_once).await;
 }
 
 /// Told after a call that takes as long as all the operations of a poll.

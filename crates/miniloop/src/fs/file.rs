@@ -249,7 +249,7 @@ impl File {
 impl AsyncRead for File {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         if buffer.is_empty() {
-            return Poll::Ready(Ok(0));
+            return context::poll_at_once(cx).map(|()| Ok(0));
         }
         ready!(context::poll_budget(cx));
         loop {
@@ -283,14 +283,15 @@ impl AsyncWrite for File {
             let unread_len = buffer.unread_len();
             buffer.hold(bytes);
             this.cursor.begin(&this.file, Operation::Write { unread_len });
-            context::spend_operation();
         }
+        context::spend_operation();
         Poll::Ready(Ok(bytes.len()))
     }
 
     /// Waits until the system has what was written. A crash of the system may still lose it: see [`sync_data`](File::sync_data).
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_idle(cx));
+        ready!(context::poll_at_once(cx));
         Poll::Ready(self.failure.take().map_or(Ok(()), Err))
     }
 

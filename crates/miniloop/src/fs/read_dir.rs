@@ -16,6 +16,7 @@ use futures_core::stream::FusedStream;
 
 use super::job::off_the_loop;
 use crate::config::DIR_BATCH_LEN;
+use crate::engine::context;
 use crate::thread::Blocking;
 use crate::thread::pool::spawn_blocking;
 
@@ -89,12 +90,8 @@ impl ReadDir {
     pub async fn next_entry(&mut self) -> io::Result<Option<DirEntry>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await.transpose()
     }
-}
 
-impl Stream for ReadDir {
-    type Item = io::Result<DirEntry>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_entry(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<DirEntry>>> {
         loop {
             match &mut self.state {
                 State::Here(batch) => {
@@ -110,6 +107,14 @@ impl Stream for ReadDir {
                 }
             }
         }
+    }
+}
+
+impl Stream for ReadDir {
+    type Item = io::Result<DirEntry>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        context::poll_operation(cx, |cx| self.get_mut().poll_entry(cx))
     }
 }
 
@@ -157,7 +162,10 @@ impl DirEntry {
     /// Nothing is lost.
     pub async fn file_type(&self) -> io::Result<FileType> {
         match self.file_type {
-            Some(file_type) => Ok(file_type),
+            Some(file_type) => {
+                context::at_once().await;
+                Ok(file_type)
+            }
             None => Ok(self.metadata().await?.file_type()),
         }
     }

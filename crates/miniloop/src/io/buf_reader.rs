@@ -249,14 +249,6 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
         Poll::Ready(Ok(len))
     }
 
-    /// What is in the buffer already is an operation as well: a peer that sends many small records at once must not hold the loop.
-    fn poll_own_budget(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.buffer.is_empty() {
-            return Poll::Ready(()); // the stream will be asked, which counts
-        }
-        context::poll_budget(cx).map(|()| context::spend_operation())
-    }
-
     fn poll_filled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.buffer.is_empty() {
             ready!(self.poll_more(0, cx))?;
@@ -273,7 +265,6 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
             self.is_inside_refused_line &= len == 0;
             return Poll::Ready(Ok(len.min(target.len())));
         }
-        ready!(self.poll_own_budget(cx));
         ready!(self.poll_filled(cx))?;
         let len = target.len().min(self.buffer.len());
         target[..len].copy_from_slice(&self.buffer()[..len]);
@@ -283,7 +274,6 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
 
     /// `searched_len`: so many bytes are known to have no line break.
     fn poll_line(&mut self, searched_len: &mut usize, cx: &mut Context<'_>) -> Poll<Result<Option<String>, ReadError>> {
-        ready!(self.poll_own_budget(cx));
         loop {
             let unread = self.buffer.unread();
             let found = find_byte(b'\n', &unread[*searched_len..]).map(|index| *searched_len + index);
@@ -329,7 +319,6 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
         searched_len: &mut usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Vec<u8>, ReadError>> {
-        ready!(self.poll_own_budget(cx));
         let longest_len = separators.iter().map(|separator| separator.as_ref().len()).max().unwrap_or(0);
         loop {
             let found = find_first(separators, self.buffer(), *searched_len);
@@ -348,7 +337,6 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     }
 
     fn poll_exact(&mut self, len: usize, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, ReadError>> {
-        ready!(self.poll_own_budget(cx));
         while self.buffer.len() < len {
             if ready!(self.poll_more(len - self.buffer.len(), cx))? == 0 {
                 return Poll::Ready(Err(ReadError::Incomplete { partial: self.take(usize::MAX), expected: Some(len) }));
@@ -396,10 +384,11 @@ impl<R: AsyncRead + Unpin> Stream for Lines<R> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if this.is_done {
-            return Poll::Ready(None);
-        }
-        let Poll::Ready(result) = this.reader.poll_line(&mut this.searched_len, cx) else {
+        let polled = context::poll_operation(cx, |cx| match this.is_done {
+            true => Poll::Ready(Ok(None)),
+            false => this.reader.poll_line(&mut this.searched_len, cx),
+        });
+        let Poll::Ready(result) = polled else {
             context::waits_for("a line");
             return Poll::Pending;
         };
@@ -417,15 +406,14 @@ impl<R: AsyncRead + Unpin> FusedStream for Lines<R> {
 
 impl<R: AsyncRead + Unpin> AsyncRead for BufReader<R> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.poll_some(cx, buffer)
+        context::poll_operation(cx, |cx| self.poll_some(cx, buffer))
     }
 }
 
 impl<R: AsyncRead + Unpin> AsyncBufRead for BufReader<R> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
-        ready!(this.poll_own_budget(cx));
-        ready!(this.poll_filled(cx))?;
+        ready!(context::poll_operation(cx, |cx| this.poll_filled(cx)))?;
         Poll::Ready(Ok(this.buffer()))
     }
 

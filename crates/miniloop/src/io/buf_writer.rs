@@ -339,25 +339,27 @@ impl Failure {
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for BufWriter<W> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_room(bytes.len(), cx))?;
+        ready!(context::poll_operation(cx, |cx| self.poll_room(bytes.len(), cx)))?;
         self.push(Chunk::from(bytes));
         Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let len = slices.iter().map(|slice| slice.len()).sum();
-        ready!(self.poll_room(len, cx))?;
+        ready!(context::poll_operation(cx, |cx| self.poll_room(len, cx)))?;
         slices.iter().for_each(|slice| self.push(Chunk::from(&**slice)));
         Poll::Ready(Ok(len))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check_open()?;
-        self.poll_flush_all(cx)
+        context::poll_operation(cx, |cx| {
+            self.check_open()?;
+            self.poll_flush_all(cx)
+        })
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_close_all(cx)
+        context::poll_operation(cx, |cx| self.poll_close_all(cx))
     }
 }
 

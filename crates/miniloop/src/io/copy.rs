@@ -31,14 +31,14 @@ use crate::engine::context;
 /// If the future is dropped, a part may have been written, and nobody knows how much: [`BufWriter`](super::BufWriter) does better.
 #[doc(alias = "sendall")]
 pub async fn write_all<W: AsyncWrite + Unpin + ?Sized>(writer: &mut W, mut bytes: &[u8]) -> io::Result<()> {
-    poll_fn(|cx| {
+    let mut step = |cx: &mut Context<'_>| {
         while !bytes.is_empty() {
             let len = ready!(context::poll_operation(cx, |cx| Pin::new(&mut *writer).poll_write(cx, bytes)))?;
             bytes = &bytes[nonzero(len, bytes.len())?..];
         }
         Poll::Ready(Ok(()))
-    })
-    .await
+    };
+    poll_fn(|cx| context::poll_operation(cx, &mut step)).await
 }
 
 /// Reads `reader` to its end, writes everything to `writer`, and flushes it. Returns how many bytes that were. The writer stays open.

@@ -1,6 +1,7 @@
 //! One operation of a buffered reader or writer, as a future.
 //!
-//! All that it gathers or queues belongs to the reader or writer, so dropping it loses nothing.
+//! All that it gathers or queues belongs to the reader or writer, so dropping it loses nothing. It counts in the task's budget (O10) also
+//! when the stream is not asked: a peer that sends many small records at once must not hold the loop.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -37,7 +38,7 @@ impl<S, T, F: FnMut(&mut S, &mut Context<'_>) -> Poll<T>> Future for Operation<'
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
         let step = this.step.as_mut().expect("a read or write was polled after it was done");
-        let polled = step(this.on, cx);
+        let polled = context::poll_operation(cx, |cx| step(this.on, cx));
         if polled.is_pending() {
             context::waits_for(this.what);
         } else {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
+use crate::engine::context;
 use crate::thread::pool::spawn_blocking;
 
 /// The addresses of a host, each with the given port, in the order in which the system prefers them. A literal address is returned at once,
@@ -35,6 +36,7 @@ use crate::thread::pool::spawn_blocking;
 #[doc(alias = "lookup_host")]
 pub async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
+        context::at_once().await;
         return Ok(vec![SocketAddr::new(address, port)]);
     }
     let name = host.to_owned();

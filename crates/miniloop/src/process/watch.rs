@@ -113,7 +113,10 @@ impl Future for Exited<'_> {
         assert!(!this.is_done, "a wait for a process was polled after it was done");
         let result = match this.process.outcome.get() {
             // Also after the loop has closed.
-            Some(outcome) => outcome.map_err(|errno| this.process.lost_status(errno)),
+            Some(outcome) => {
+                ready!(context::poll_at_once(cx));
+                outcome.map_err(|errno| this.process.lost_status(errno))
+            }
             None => {
                 let polled = this.line.poll_io(cx, || this.process.reap());
                 if polled.is_pending() {

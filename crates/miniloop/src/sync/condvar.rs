@@ -9,6 +9,7 @@ use futures_core::FusedFuture;
 
 use super::line::{Desk, Line, Waiting, Wakes};
 use super::mutex::{Guard, Lock, Mutex, lock};
+use crate::engine::context;
 
 /// Lets holders of a [`Mutex`] wait until its value is as they need it.
 ///
@@ -98,6 +99,7 @@ impl Condvar {
     where
         M: Deref<Target = Mutex<T>> + Clone + Unpin,
     {
+        context::at_once().await;
         while condition(&mut guard) {
             guard = self.wait(guard).await;
         }

@@ -15,6 +15,7 @@ use futures_core::FusedFuture;
 
 use super::error::SendError;
 use super::line::{Desk, Line, Waiting, Wakes};
+use crate::engine::context;
 
 /// Makes a value that is watched.
 ///
@@ -290,6 +291,7 @@ impl<T> Receiver<T> {
     /// # Cancellation
     /// Loses nothing; changes for which `condition` did not hold are seen.
     pub async fn wait_for(&mut self, mut condition: impl FnMut(&T) -> bool) -> Result<Ref<T>, WatchClosed> {
+        context::at_once().await;
         loop {
             let value = self.borrow_and_update();
             if condition(&value) {

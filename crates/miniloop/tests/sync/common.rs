@@ -60,6 +60,7 @@ fn check_share<F: Future>(operation: impl Fn() -> F + 'static) {
         loop {
             drop(operation().await);
             counted.set(counted.get() + 1);
+            assert!(counted.get() < 1_000, "nobody else has run");
         }
     });
     for polls in 1..=3 {
@@ -122,6 +123,8 @@ fn an_operation_that_never_waits_gives_way_after_its_share_o10() {
         sender.send(()).unwrap();
         receiver.changed().await
     });
+    check_share(move || async { watch(()).1.wait_for(|()| true).await.map(drop) });
+    check_share(move || async { drop(Condvar::new().wait_while(Mutex::new(()).try_lock().unwrap(), |()| false).await) });
 }
 
 #[test]
