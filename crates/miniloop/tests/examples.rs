@@ -46,9 +46,17 @@ impl Example {
     /// The lines until it ends by itself, without a failure.
     #[track_caller]
     fn finish(mut self) -> Vec<String> {
-        let rest = self.lines.map(Result::unwrap).collect();
+        let rest = self.lines.by_ref().map(Result::unwrap).collect();
         assert!(self.child.wait().unwrap().success());
         rest
+    }
+}
+
+/// A test that fails leaves no program behind, which would keep whoever reads the suite's output waiting.
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _has_ended = self.child.kill();
+        let _status = self.child.wait();
     }
 }
 
@@ -135,8 +143,9 @@ fn the_chat_server_tells_everybody_what_everybody_says() {
     }
     drop(ada);
     hears(&mut grace, "ada has left\n");
-    writeln!(grace.get_mut(), "{}", "a line that is too long".repeat(1_000)).unwrap();
-    // The error ends her conversation and no other. The system may tell her so by a reset: it has bytes that nobody read.
+    // The error ends her conversation and no other. The system may tell her so by a reset, while she writes or later: it has bytes that
+    // nobody read.
+    let _cut_off = writeln!(grace.get_mut(), "{}", "a line that is too long".repeat(1_000));
     let _left = grace.read_line(&mut String::new());
     kill_process(Pid::from_child(&example.child), Signal::INT).unwrap();
     assert_eq!(example.finish(), ["bye"]);
