@@ -21,9 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?
 }
 
-async fn pass_on(mut client: TcpStream, server: SocketAddr) -> std::io::Result<()> {
-    let mut server = TcpStream::connect(server).await?;
-    let (up, down) = copy_bidirectional(&mut client, &mut server).await?;
+async fn pass_on(client: TcpStream, server: SocketAddr) -> std::io::Result<()> {
+    let server = TcpStream::connect(server).await?;
+    let (up, down) = copy_bidirectional(&client, &server).await?;
     println!("{up} bytes up, {down} bytes down");
     Ok(())
 }

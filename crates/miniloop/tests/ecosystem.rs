@@ -121,14 +121,14 @@ mod http {
         testing::run(async {
             let (ours, theirs) = UnixStream::pair().unwrap();
             let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: shout\r\n\r\nearly\n";
-            write_all(&mut &theirs, request).await.unwrap();
+            write_all(&theirs, request).await.unwrap();
             let switch = service_fn(async |_| {
                 let answer = Response::builder().status(101).header("connection", "upgrade").header("upgrade", "shout");
                 Ok::<_, Infallible>(answer.body(Full::new(Bytes::new())).unwrap())
             });
             let parts = server::conn::http1::Builder::new().serve_connection(HyperIo::new(ours), switch).without_shutdown().await.unwrap();
             assert_eq!(parts.read_buf, "early\n");
-            write_all(&mut &parts.io.into_inner(), b"EARLY\n").await.unwrap();
+            write_all(&parts.io.into_inner(), b"EARLY\n").await.unwrap();
             let mut heard = BufReader::new(theirs);
             assert_eq!(heard.read_line().await.unwrap().as_deref(), Some("HTTP/1.1 101 Switching Protocols"));
             while heard.read_line().await.unwrap().unwrap() != "" {}
@@ -165,7 +165,7 @@ mod http {
     fn a_broken_client_ends_its_own_connection() {
         testing::run(async {
             let (ours, theirs) = UnixStream::pair().unwrap();
-            miniloop::io::write_all(&mut &theirs, b"no such thing\r\n\r\n").await.unwrap();
+            miniloop::io::write_all(&theirs, b"no such thing\r\n\r\n").await.unwrap();
             let greet = service_fn(async |_| Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("never")))));
             assert!(server::conn::http1::Builder::new().serve_connection(HyperIo::new(ours), greet).await.unwrap_err().is_parse());
         });
@@ -201,8 +201,8 @@ mod tokio_traits {
     fn a_buffer_is_filled_behind_what_it_has() {
         testing::run(async {
             let (ours, theirs) = UnixStream::pair().unwrap();
-            write_all(&mut &theirs, b"hello ").await.unwrap();
-            let rest = spawn(async move { write_all(&mut &theirs, b"world").await });
+            write_all(&theirs, b"hello ").await.unwrap();
+            let rest = spawn(async move { write_all(&theirs, b"world").await });
             let mut buffer = [0; 11];
             TokioIo::new(&ours).read_exact(&mut buffer).await.unwrap();
             assert_eq!(&buffer, b"hello world");

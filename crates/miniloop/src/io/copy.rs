@@ -17,9 +17,10 @@ use crate::engine::context;
 ///
 /// ```
 /// # miniloop::run(async {
-/// let mut sent = Vec::new();
-/// miniloop::io::write_all(&mut sent, b"hello").await?;
-/// assert_eq!(sent, b"hello");
+/// # let (server, client) = miniloop::net::UnixStream::pair()?;
+/// miniloop::io::write_all(&client, b"hello").await?; // `&mut stream` where a stream is none by reference
+/// # let mut buffer = [0; 8];
+/// # assert_eq!(server.read(&mut buffer).await?, 5);
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap().unwrap();
 /// ```
@@ -30,10 +31,10 @@ use crate::engine::context;
 /// # Cancellation
 /// If the future is dropped, a part may have been written, and nobody knows how much: [`BufWriter`](super::BufWriter) does better.
 #[doc(alias = "sendall")]
-pub async fn write_all<W: AsyncWrite + Unpin + ?Sized>(writer: &mut W, mut bytes: &[u8]) -> io::Result<()> {
+pub async fn write_all<W: AsyncWrite + Unpin>(mut writer: W, mut bytes: &[u8]) -> io::Result<()> {
     let mut step = |cx: &mut Context<'_>| {
         while !bytes.is_empty() {
-            let len = ready!(context::poll_operation(cx, |cx| Pin::new(&mut *writer).poll_write(cx, bytes)))?;
+            let len = ready!(context::poll_operation(cx, |cx| Pin::new(&mut writer).poll_write(cx, bytes)))?;
             bytes = &bytes[nonzero(len, bytes.len())?..];
         }
         Poll::Ready(Ok(()))
@@ -41,14 +42,15 @@ pub async fn write_all<W: AsyncWrite + Unpin + ?Sized>(writer: &mut W, mut bytes
     poll_fn(|cx| context::poll_operation(cx, &mut step)).await
 }
 
-/// Reads `reader` to its end, writes everything to `writer`, and flushes it. Returns how many bytes that were. The writer stays open.
+/// Reads `reader` to its end, writes everything to `writer`, and flushes it. Returns how many bytes that were. The writer is
+/// not closed: given as `&mut writer`, or a socket as `&socket`, it goes on.
 ///
 /// While nothing comes, what has come is not held back: the writer is flushed.
 ///
 /// ```
 /// # miniloop::run(async {
 /// let mut sent = Vec::new();
-/// assert_eq!(miniloop::io::copy(&mut &b"hello"[..], &mut sent).await?, 5);
+/// assert_eq!(miniloop::io::copy(&b"hello"[..], &mut sent).await?, 5);
 /// assert_eq!(sent, b"hello");
 /// # Ok::<(), std::io::Error>(())
 /// # }).unwrap().unwrap();
@@ -59,13 +61,13 @@ pub async fn write_all<W: AsyncWrite + Unpin + ?Sized>(writer: &mut W, mut bytes
 ///
 /// # Cancellation
 /// If the future is dropped, up to 16 KiB that were read and not yet written are lost.
-pub async fn copy<R, W>(reader: &mut R, writer: &mut W) -> io::Result<u64>
+pub async fn copy<R, W>(mut reader: R, mut writer: W) -> io::Result<u64>
 where
-    R: AsyncRead + Unpin + ?Sized,
-    W: AsyncWrite + Unpin + ?Sized,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
 {
     let mut transfer = Transfer::new();
-    poll_fn(|cx| transfer.poll(reader, writer, cx)).await?;
+    poll_fn(|cx| transfer.poll(&mut reader, &mut writer, cx)).await?;
     Ok(transfer.copied_len)
 }
 
@@ -79,9 +81,9 @@ where
 /// use miniloop::net::{TcpListener, TcpStream};
 ///
 /// /// Connects a client with the server for which it has called.
-/// async fn proxy(mut client: TcpStream, server: std::net::SocketAddr) -> std::io::Result<()> {
-///     let mut server = TcpStream::connect(server).await?;
-///     let (up, down) = miniloop::io::copy_bidirectional(&mut client, &mut server).await?;
+/// async fn proxy(client: TcpStream, server: std::net::SocketAddr) -> std::io::Result<()> {
+///     let server = TcpStream::connect(server).await?;
+///     let (up, down) = miniloop::io::copy_bidirectional(&client, &server).await?;
 ///     println!("{up} bytes up, {down} bytes down");
 ///     Ok(())
 /// }
@@ -102,10 +104,10 @@ where
 ///
 /// # Cancellation
 /// If the future is dropped, up to 16 KiB per direction that were read and not yet written are lost.
-pub async fn copy_bidirectional<A, B>(a: &mut A, b: &mut B) -> io::Result<(u64, u64)>
+pub async fn copy_bidirectional<A, B>(mut a: A, mut b: B) -> io::Result<(u64, u64)>
 where
-    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
-    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+    A: AsyncRead + AsyncWrite + Unpin,
+    B: AsyncRead + AsyncWrite + Unpin,
 {
     let (mut there, mut back) = (Transfer::new(), Transfer::new());
     let (mut is_there_done, mut is_back_done) = (false, false);
@@ -113,9 +115,9 @@ where
     poll_fn(|cx| {
         for is_back in [is_back_first, !is_back_first] {
             if is_back && !is_back_done {
-                is_back_done = back.poll_and_close(b, a, cx)?.is_ready();
+                is_back_done = back.poll_and_close(&mut b, &mut a, cx)?.is_ready();
             } else if !is_back && !is_there_done {
-                is_there_done = there.poll_and_close(a, b, cx)?.is_ready();
+                is_there_done = there.poll_and_close(&mut a, &mut b, cx)?.is_ready();
             }
         }
         // The one that goes first may use up the task's operations: they take turns.
@@ -145,8 +147,8 @@ impl Transfer {
 
     fn poll<R, W>(&mut self, reader: &mut R, writer: &mut W, cx: &mut Context<'_>) -> Poll<io::Result<()>>
     where
-        R: AsyncRead + Unpin + ?Sized,
-        W: AsyncWrite + Unpin + ?Sized,
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
     {
         loop {
             while self.start < self.end {
@@ -178,8 +180,8 @@ impl Transfer {
 
     fn poll_and_close<R, W>(&mut self, reader: &mut R, writer: &mut W, cx: &mut Context<'_>) -> Poll<io::Result<()>>
     where
-        R: AsyncRead + Unpin + ?Sized,
-        W: AsyncWrite + Unpin + ?Sized,
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
     {
         ready!(self.poll(reader, writer, cx))?;
         Pin::new(writer).poll_close(cx)

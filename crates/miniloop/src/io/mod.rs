@@ -25,7 +25,7 @@
 //!     let (server, _) = listener.accept().await?;
 //!     let served = miniloop::spawn(serve(server));
 //!
-//!     miniloop::io::write_all(&mut &client, b"hello\n").await?;
+//!     miniloop::io::write_all(&client, b"hello\n").await?;
 //!     let mut answers = BufReader::new(&client);
 //!     assert_eq!(answers.read_line().await?.as_deref(), Some("you said hello"));
 //!     drop(client);

@@ -28,7 +28,7 @@ use crate::byte_stream_methods::descriptor_traits;
 ///     let server = miniloop::spawn(async move {
 ///         loop {
 ///             let (stream, _peer) = listener.accept().await?;
-///             miniloop::spawn(async move { write_all(&mut &stream, b"hello").await }).detach();
+///             miniloop::spawn(async move { write_all(&stream, b"hello").await }).detach();
 ///         }
 ///         # #[allow(unreachable_code)] Ok::<(), std::io::Error>(())
 ///     });

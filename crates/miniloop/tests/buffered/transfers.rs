@@ -85,11 +85,11 @@ fn ending_our_direction_leaves_the_other_one_open_c158() {
 
 #[test]
 fn a_proxy_passes_both_directions_and_their_ends() {
-    connected(async |[(client, mut near), (mut far, server)]| {
-        let proxy = spawn(async move { copy_bidirectional(&mut near, &mut far).await });
+    connected(async |[(client, near), (far, server)]| {
+        let proxy = spawn(async move { copy_bidirectional(&near, &far).await });
         let served = spawn(async move {
             let question = BufReader::new(&server).read_to_end(10_000_000).await.unwrap();
-            write_all(&mut &server, &question[..3]).await.unwrap();
+            write_all(&server, &question[..3]).await.unwrap();
             question.len()
         });
         let mut writer = BufWriter::new(&client);
@@ -164,7 +164,7 @@ fn an_operation_counts_once_whoever_made_the_stream_o10() {
     check(1 + ours_cost, spent_by(async || drop(BufReader::new(ours(b"x").await).read_exact(1).await.unwrap())), "a read, ours");
     let direct = async || assert_eq!(BufReader::new(ours(b"x").await).read(&mut [0; 10_000]).await.unwrap(), 1);
     check(1 + ours_cost, spent_by(direct), "a read past the buffer, ours");
-    check(3, spent_by(async || assert_eq!(copy(&mut &b"x"[..], &mut Vec::new()).await.unwrap(), 1)), "two reads and a write, theirs");
+    check(3, spent_by(async || assert_eq!(copy(&b"x"[..], &mut Vec::new()).await.unwrap(), 1)), "two reads and a write, theirs");
     let copied = async || {
         let (_reader, mut writer) = pipe().unwrap();
         assert_eq!(copy(&mut ours(b"x").await, &mut writer).await.unwrap(), 1);
