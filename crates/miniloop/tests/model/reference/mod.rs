@@ -261,8 +261,11 @@ impl Model {
         for id in (0..self.tasks.len()).rev() {
             self.finish(id, "cancelled");
         }
-        // In which order the callbacks go is not promised: `compare.rs` sorts them.
-        for id in 0..self.callbacks.len() {
+        let queued = self.ready.iter().filter_map(|job| if let Job::Callback(id) = job { Some(*id) } else { None });
+        let timed = self.timers.values().filter_map(|wake| if let Wake::Callback(id) = wake { Some(*id) } else { None });
+        // In which order those go that wait for something else is not promised: `compare.rs` sorts.
+        let order: Vec<_> = queued.chain(timed).chain(0..self.callbacks.len()).collect();
+        for id in order {
             self.drop_callback(id);
         }
         let reports = self.ready.drain(..).filter_map(|job| if let Job::Report(report) = job { Some(report) } else { None });

@@ -176,7 +176,15 @@ impl Model {
                 None
             }
             Inner::Sleep(timer) => (!self.timers.contains_key(timer)).then(|| "slept".to_owned()),
-            Inner::Read(source) if self.completion(*source).value.is_some() => Some(self.read(*source)),
+            // O10: to read a shared result is an operation each time.
+            Inner::Read(source) if self.completion(*source).shared && *operations_left == 0 => {
+                self.wake_task(id);
+                None
+            }
+            Inner::Read(source) if self.completion(*source).value.is_some() => {
+                *operations_left -= u16::from(self.completion(*source).shared);
+                Some(self.read(*source))
+            }
             Inner::Read(source) => {
                 self.wait_for(*source, Wake::Task(id));
                 None
