@@ -456,3 +456,22 @@ fn destructors_that_spawn_without_end_do_not_hold_a_shutdown_up_c042() {
     event_loop.shutdown(Duration::MAX).unwrap();
     assert_eq!(spawned.replace(None), Some(2_000), "1,000 turns, then 1,000 by force");
 }
+
+#[test]
+fn a_handler_that_brings_a_report_for_each_that_it_is_told_does_not_keep_its_loop_from_closing() {
+    let (mut event_loop, ..) = manual();
+    let told = Rc::new(Cell::new(0));
+    let counted = told.clone();
+    event_loop.handle().on_error(move |_| {
+        counted.set(counted.get() + 1);
+        let (resolver, promised) = promise::<(), Abandoned>();
+        if counted.get() < 1_000 {
+            resolver.set_error(Abandoned);
+        }
+        drop(promised);
+    });
+    event_loop.handle().call_soon(|| Err::<(), _>("broken"));
+    event_loop.run_ready().unwrap();
+    event_loop.close();
+    assert_eq!(told.get(), 2, "the failure, and what the handler left after it; what came then is logged");
+}

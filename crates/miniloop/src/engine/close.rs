@@ -39,9 +39,9 @@ pub(crate) fn close(core: &Rc<Core>) {
         drop_task(core, word, task);
     }
     drop_callbacks(core);
-    while failures::deliver_next(core) {}
+    deliver_reports(core);
     end_pool(core);
-    while failures::deliver_next(core) {}
+    deliver_reports(core);
     let handler = core.on_error.take();
     core.drop_safely(handler, "error handler", Location::caller());
     while failures::deliver_next(core) {}
@@ -73,6 +73,15 @@ fn drop_task(core: &Core, word: Word, task: Pin<Rc<dyn RunTask>>) {
     let slot = core.remove(word);
     if let Some(place) = place {
         core.drop_safely((slot, task), "value of a task", place);
+    }
+}
+
+/// Tells the error handler of what has failed. What it brings itself is for the next time and, when it has gone, for the log: one that
+/// brings a report for each would go on for ever.
+fn deliver_reports(core: &Core) {
+    let len = core.reports.borrow().len();
+    for _ in 0..len {
+        failures::deliver_next(core);
     }
 }
 
