@@ -103,10 +103,22 @@ impl Scheduler {
             statistics: Cell::new(JobStatistics::default()),
         });
         let task = spawn_on(&core, drive(state.clone(), ticks, job), place).named(format!("schedule of `{}`", state.name));
-        let ended: Vec<_> = self.jobs.borrow_mut().extract_if(.., |(_, task)| task.is_finished()).collect();
-        drop(ended);
+        drop(self.take_ended());
         self.jobs.borrow_mut().push((state.clone(), task));
         RecurringJob { state }
+    }
+
+    /// Jobs that have ended go when the list is full, and leave room for as many as are left: so adding one costs the same however many
+    /// there are.
+    fn take_ended(&self) -> Vec<(Rc<State>, Task<()>)> {
+        let mut jobs = self.jobs.borrow_mut();
+        if jobs.len() < jobs.capacity() {
+            return Vec::new();
+        }
+        let ended = jobs.extract_if(.., |(_, task)| task.is_finished()).collect();
+        let len = jobs.len();
+        jobs.reserve(len);
+        ended
     }
 
     /// Starts no run any more, and waits for those under way.

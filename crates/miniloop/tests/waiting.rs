@@ -252,6 +252,23 @@ fn stopping_waits_for_the_run_under_way_and_cancelling_does_not_let_it_end() {
 }
 
 #[test]
+fn jobs_that_have_ended_do_not_pile_up_in_the_scheduler() {
+    let (mut event_loop, _clock, _trace) = jumping();
+    event_loop
+        .run_until_complete(async {
+            let scheduler = Scheduler::new();
+            let _stays = scheduler.every("stays", ms(10), async || {});
+            for _ in 0..1_000 {
+                scheduler.every("goes", ms(10), async || {}).cancel();
+                sleep(ms(1)).await;
+            }
+            let kept = format!("{scheduler:?}");
+            assert!(kept.contains("stays") && kept.matches("goes").count() < 4, "{kept}");
+        })
+        .unwrap();
+}
+
+#[test]
 fn dropping_the_scheduler_ends_its_jobs() {
     let (mut event_loop, _clock, trace) = jumping();
     event_loop
