@@ -24,15 +24,20 @@ impl PanicPayload {
         PanicPayload { message, value: Mutex::new(Some(value)) }
     }
 
-    /// The text of a panic whose value nobody will see. A value that is more than a text is leaked: its destructor might panic in turn, and
-    /// so without end.
+    /// The text of a panic whose value nobody will see.
     pub(crate) fn into_message(value: Box<dyn Any + Send>) -> String {
-        let is_text = value.is::<&'static str>() || value.is::<String>();
-        let PanicPayload { message, value } = PanicPayload::new(value);
-        if !is_text {
+        PanicPayload::new(value).discard()
+    }
+
+    /// The same. A value that is more than a text is leaked: its destructor might panic in turn, and so without end.
+    pub(crate) fn discard(self) -> String {
+        if let Some(value) = self.take()
+            && !value.is::<&'static str>()
+            && !value.is::<String>()
+        {
             std::mem::forget(value);
         }
-        message
+        self.message
     }
 
     pub(crate) fn message(&self) -> &str {

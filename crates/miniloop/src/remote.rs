@@ -26,6 +26,7 @@ use crate::error::LoopError;
 use crate::handle::LoopHandle;
 use crate::instant::Instant;
 use crate::outcome::Outcome;
+use crate::panic_payload::PanicPayload;
 use crate::reply::{Receiver, Sender, reply};
 use crate::report::{Report, ReportKind, log_error};
 use crate::task::{TaskId, cancel_by_id, spawn_on};
@@ -252,6 +253,7 @@ impl<T> Drop for RemoteTask<T> {
             && error.is_panic()
         {
             log_error(&format!("remote task (spawned at {}), whose result nobody has read: {error}", self.place));
+            drop(error.into_panic().map(PanicPayload::into_message));
         }
     }
 }

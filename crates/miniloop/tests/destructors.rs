@@ -9,7 +9,8 @@ use std::panic::panic_any;
 use std::rc::Rc;
 use std::task::Poll;
 
-use miniloop::{CallbackHandle, Task, yield_now};
+use miniloop::thread::Worker;
+use miniloop::{CallbackHandle, EventLoop, LoopHandle, Task, spawn_blocking, yield_now};
 use support::{OnDrop, check_reports as check, manual, ms, on_drop, panic_on_drop, run_dry, trace_reports};
 
 fn boom() -> OnDrop {
@@ -96,18 +97,42 @@ fn a_value_that_nobody_reads_goes_with_who_was_to_read_it() {
     );
 }
 
+/// What somebody panics with.
+struct Payload;
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        panic!("the payload");
+    }
+}
+
 #[test]
 fn what_was_panicked_with_may_panic_when_dropped() {
-    struct Payload;
-    impl Drop for Payload {
-        fn drop(&mut self) {
-            panic!("the payload");
-        }
-    }
     check(
         |l| drop(l.call_soon(|| panic_any(Payload))),
         &["Panic callback: (a panic without a text)", "DropPanic error handler: the payload"],
     );
+}
+
+#[test]
+fn what_another_thread_has_panicked_with_does_not_panic_in_who_drops_the_unread_result() {
+    let mut event_loop = EventLoop::builder().blocking_threads(1).build().unwrap();
+    event_loop
+        .run_until_complete(async {
+            let unread = spawn_blocking(|| panic_any(Payload));
+            spawn_blocking(|| ()).await.unwrap(); // the one thread has come so far
+            drop(unread);
+            let worker = Worker::new("worker", || ()).unwrap();
+            let unread = worker.call(|()| panic_any(Payload));
+            worker.call(|()| ()).await.unwrap_err();
+            drop(unread);
+            let unread = LoopHandle::current().remote().spawn(async || panic_any(Payload)).unwrap();
+            while !unread.is_finished() {
+                yield_now().await;
+            }
+            drop(unread);
+        })
+        .unwrap();
 }
 
 #[test]

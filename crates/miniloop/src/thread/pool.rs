@@ -215,7 +215,7 @@ impl<R> Drop for Blocking<R> {
         // Whoever drops the future hears the panic of a destructor of the job, as of any other value of theirs.
         drop(self.queued.take().and_then(|(jobs, ticket)| jobs.withdraw(ticket)));
         if let Some(Err(panicked)) = self.answer.close() {
-            log_unread_panic(self.place, panicked.message());
+            log_unread_panic(self.place, &panicked.discard());
         }
     }
 }
@@ -230,7 +230,7 @@ impl<R> fmt::Debug for Blocking<R> {
 fn run<R: Send + 'static>(job: impl FnOnce() -> R, asker: Asker<R>, place: &'static Location<'static>) {
     let result = catch_unwind(AssertUnwindSafe(job)).map_err(PanicPayload::new);
     if let Err(Err(unread)) = asker.sender.send(result) {
-        log_unread_panic(place, unread.message());
+        log_unread_panic(place, &unread.discard());
     }
 }
 

@@ -249,7 +249,7 @@ impl<S, R> Drop for Call<S, R> {
     fn drop(&mut self) {
         drop(self.ticket.and_then(|ticket| self.jobs.withdraw(ticket)));
         if let Some(Err(panicked)) = self.answer.close() {
-            log_unread_panic(&self.name, panicked.message());
+            log_unread_panic(&self.name, &panicked.discard());
         }
     }
 }
@@ -311,7 +311,7 @@ where
                 // All of it, so that the loop is told last.
                 let asker = asker;
                 if let Err(Err(unread)) = asker.sender.send(Err(payload)) {
-                    log_unread_panic(&worker, unread.message());
+                    log_unread_panic(&worker, &unread.discard());
                 }
             };
             Some(Panicked { message, tell: Box::new(tell) })
