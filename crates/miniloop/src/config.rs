@@ -1,4 +1,5 @@
-//! Every bound of the runtime, in one place, with its unit in its name.
+//! Every bound of the runtime that somebody chose, in one place, with its unit in its name. What a system sets, or the width of a word,
+//! stands where it is used.
 
 use std::time::Duration;
 
