@@ -198,12 +198,6 @@ impl LoopHandle {
         self.core.stop();
     }
 
-    /// How many descriptors the loop watches: those of its I/O objects, and those of the user's for which a callback or a `sock_*` call
-    /// waits. For tests and statistics.
-    pub fn watched_len(&self) -> usize {
-        self.core.driver().map_or(0, |driver| driver.len())
-    }
-
     /// The time of the loop's clock.
     #[doc(alias = "time")]
     pub fn now(&self) -> Instant {

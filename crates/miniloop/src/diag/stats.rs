@@ -29,7 +29,7 @@ pub struct Stats {
     pub tasks_alive: usize,
     /// Timers armed.
     pub timers: usize,
-    /// Descriptors watched.
+    /// Descriptors watched: those of I/O objects, and those of the user's for which a callback or a `sock_*` call waits.
     pub descriptors: usize,
     /// Messages of other threads that wait in the inbox.
     pub inbox: usize,

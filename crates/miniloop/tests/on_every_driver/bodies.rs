@@ -64,7 +64,7 @@ fn watched(event_loop: &EventLoop) -> impl Fn() -> usize + use<> {
     let told = move |epoll| fs::read_to_string(format!("/proc/self/fdinfo/{epoll}")).unwrap().matches("tfd:").count();
     let doorbell = epoll.map_or(0, told);
     move || {
-        let count = handle.watched_len();
+        let count = handle.stats().descriptors;
         assert_eq!(epoll.map_or(count, |epoll| told(epoll) - doorbell), count, "the kernel and the loop agree");
         count
     }

@@ -321,14 +321,14 @@ fn a_full_buffer_of_ones_own_makes_the_sender_wait_and_not_spin() {
         let (full, free) = (UnixDatagram::bind_addr(&first).unwrap(), UnixDatagram::bind_addr(&second).unwrap());
         while ours.try_send_to_addr(&[0; 1_000], &first).is_ok() {}
         assert!(full.try_recv(&mut [0; 1_000]).is_ok() && ours.send_to_addr(&[0; 1_000], &first).now_or_never().is_some());
-        let watched = handle.watched_len();
+        let watched = handle.stats().descriptors;
         let mut send = ours.send_to_addr(b"last", &second);
         for _ in 0..5 {
             assert!(poll_once(&mut send).is_pending());
             after_a_wait().await;
         }
         // The second peer has said that it has room, so it is asked no more: it would say so again and again.
-        assert_eq!(handle.watched_len(), watched);
+        assert_eq!(handle.stats().descriptors, watched);
         let drain = async {
             let mut buffer = [0; 1_000];
             while full.recv(&mut buffer).now_or_never().is_some() {}
