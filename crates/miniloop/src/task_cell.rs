@@ -149,10 +149,6 @@ impl<F: Future> RunTask for TaskCell<F> {
         self.number
     }
 
-    fn name(&self) -> String {
-        self.given_name().map_or_else(|| format!("task-{}", self.number), |name| name.to_string())
-    }
-
     fn given_name(&self) -> Option<Rc<str>> {
         self.name.borrow().clone()
     }

@@ -12,7 +12,7 @@ use crate::dump::{self, BlockingDump, CallbackDump, Dump, TaskDump, TaskKind, Ta
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::{Job, Slot};
-use crate::engine::member_list::{MemberList, Seat};
+use crate::engine::member_list::{self, MemberList, Seat};
 use crate::engine::waker;
 use crate::engine::word::Word;
 
@@ -75,10 +75,11 @@ fn tasks(core: &Core) -> Vec<Found> {
             Job::Main => (TaskKind::Main, "main".to_owned(), Order::Main, None),
             Job::Task(task) => (TaskKind::Task, task.name(), Order::Task(task.number()), task.parent()),
             Job::Member(seat) => {
-                let (kind, name, number) = match seat.given_name(word) {
-                    _ if seat.index == Seat::BODY => (TaskKind::Body, "body".to_owned(), 0),
-                    Some(name) => (TaskKind::Member, name.to_string(), u64::from(seat.number) + 1),
-                    None => (TaskKind::Member, format!("member-{}", seat.number), u64::from(seat.number) + 1),
+                let (kind, name, number) = if seat.index == Seat::BODY {
+                    (TaskKind::Body, "body".to_owned(), 0)
+                } else {
+                    let name = member_list::name_of(seat.given_name(word).as_deref(), seat.number);
+                    (TaskKind::Member, name, u64::from(seat.number) + 1)
                 };
                 (kind, name, Order::Member { group: group_of(&seat.list), number }, seat.list.poller())
             }

@@ -116,6 +116,18 @@ impl fmt::Display for Cause {
     }
 }
 
+/// What a task is called: the name that it was given, or its number.
+pub(crate) struct TaskName<'a>(pub(crate) Option<&'a str>, pub(crate) u64);
+
+impl fmt::Display for TaskName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TaskName(Some(given), _) => f.write_str(given),
+            TaskName(None, number) => write!(f, "task-{number}"),
+        }
+    }
+}
+
 /// A spawned task as the loop sees it. The loop never knows the type of its future or of its value.
 pub(crate) trait RunTask {
     /// Polls the future once. True when the task has finished and its slot is to be freed.
@@ -130,12 +142,17 @@ pub(crate) trait RunTask {
     /// How many tasks the loop had spawned before this one.
     fn number(&self) -> u64;
 
-    /// The name given to it, or `task-7`.
-    fn name(&self) -> String;
-    /// The name given to it.
+    /// The name that it was given.
     fn given_name(&self) -> Option<Rc<str>>;
+
+    /// The same, or its number.
+    fn name(&self) -> String {
+        TaskName(self.given_name().as_deref(), self.number()).to_string()
+    }
+
     /// Names it.
     fn set_name(&self, name: Rc<str>);
+
     /// Shows the wakers of those who wait for its result.
     fn readers(&self, show: &mut dyn FnMut(&Waker));
 

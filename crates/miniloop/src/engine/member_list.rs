@@ -99,17 +99,16 @@ impl Seat {
 
     /// What the member is called in reports and dumps: ``member `reader` ``, or `body of a task group`.
     pub(crate) fn describe(&self, word: Word) -> String {
-        if self.index == Seat::BODY {
-            return "body of a task group".to_owned();
-        }
-        describe_member(self.given_name(word).as_deref(), self.number)
+        describe(self.index, self.given_name(word).as_deref(), self.number)
     }
 }
 
+/// The same of who may have gone.
+pub(crate) fn describe(index: u32, given_name: Option<&str>, number: u32) -> String {
+    if index == Seat::BODY { "body of a task group".to_owned() } else { format!("member `{}`", name_of(given_name, number)) }
+}
+
 /// A member by the name that it was given, or by its number in its group.
-pub(crate) fn describe_member(name: Option<&str>, number: u32) -> String {
-    match name {
-        Some(name) => format!("member `{name}`"),
-        None => format!("member `member-{number}`"),
-    }
+pub(crate) fn name_of(given_name: Option<&str>, number: u32) -> String {
+    given_name.map_or_else(|| format!("member-{number}"), str::to_owned)
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::engine::core::Core;
-use crate::engine::job::Cause;
+use crate::engine::job::{Cause, TaskName};
 use crate::engine::probes::{DEBUG, PULSE, TIMED, TIMELINE, count};
 use crate::engine::pulse::Beat;
 use crate::engine::timeline::{JobKind, What};
@@ -78,7 +78,7 @@ impl<'a> Watched<'a> {
             watched.slice_began = Some(timeline.stamp(now));
             match &watched.subject {
                 Subject::Task { number, name } => {
-                    timeline.name(word, || name.as_ref().map_or_else(|| format!("task-{number}"), |name| name.to_string()));
+                    timeline.name(word, || TaskName(name.as_deref(), *number).to_string());
                 }
                 Subject::Member(name) => timeline.name(word, || name.clone()),
                 Subject::Main | Subject::Callback | Subject::Repeat(_) | Subject::Report => {}
@@ -131,8 +131,7 @@ impl Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Subject::Main => f.write_str("the future given to `run_until_complete`"),
-            Subject::Task { name: Some(name), .. } => write!(f, "task `{name}`"),
-            Subject::Task { number, name: None } => write!(f, "task `task-{number}`"),
+            Subject::Task { number, name } => write!(f, "task `{}`", TaskName(name.as_deref(), *number)),
             Subject::Member(name) => f.write_str(name),
             Subject::Callback => f.write_str("callback"),
             Subject::Repeat(cause) => cause.fmt(f),

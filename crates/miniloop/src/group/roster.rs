@@ -19,7 +19,7 @@ use crate::engine::cancel::{CancelReason, Level};
 use crate::engine::context;
 use crate::engine::core::{Core, Phase};
 use crate::engine::job::Job;
-use crate::engine::member_list::{MemberList, Seat, describe_member};
+use crate::engine::member_list::{self, MemberList, Seat};
 use crate::engine::word::Word;
 use crate::report::{Report, ReportKind};
 
@@ -80,10 +80,7 @@ impl Head {
     }
 
     pub(super) fn describe(&self) -> String {
-        if self.index == Seat::BODY {
-            return "body of a task group".to_owned();
-        }
-        describe_member(self.name.borrow().as_deref(), self.number as u32)
+        member_list::describe(self.index, self.name.borrow().as_deref(), self.number as u32)
     }
 }
 
