@@ -158,6 +158,9 @@ impl Cleanup {
     /// Takes the request back and stays alive: asyncio's `uncancel`. Possible only for a request that was made at this very level, with no
     /// other catch point, scope, time limit or group in between, and before its grace has ended.
     ///
+    /// A member that takes back what its group has asked of it goes on, a service as well, and the
+    /// group, which asks once, waits for it for as long as it takes.
+    ///
     /// ```
     /// use miniloop::{catch, sleep, spawn, yield_now};
     /// use std::time::Duration;

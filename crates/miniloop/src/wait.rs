@@ -19,6 +19,8 @@ use crate::task_error::TaskError;
 /// `is_enough` is one of [`first_completed`], [`first_error`] and [`all_completed`], or a function of your own. Tasks that end in the same
 /// round are all among those returned, and to await one of them gives its result without waiting.
 ///
+/// Each call looks at all tasks once: who takes thousands one by one takes [`as_completed`].
+///
 /// ```
 /// use miniloop::{first_completed, sleep, spawn, wait};
 /// use std::time::Duration;
