@@ -8,7 +8,6 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{self, Poll, ready};
 
-use crate::config::CALLS_PER_POLL;
 use crate::engine::core::Core;
 use crate::engine::probes;
 use crate::engine::word::{LoopId, Word};
@@ -249,11 +248,12 @@ pub(crate) async fn at_once() {
     poll_fn(poll_at_once).await;
 }
 
-/// Told after a call that takes as long as all the operations of a poll.
+/// Told after a call that takes as long as all the operations of a poll: the start of a process.
+#[cfg(target_os = "linux")]
 pub(crate) fn spend_all_operations() {
     with_current(|core| {
         core.ops_left.set(0);
-        core.calls_since_poll.set(CALLS_PER_POLL);
+        core.calls_since_poll.set(crate::config::CALLS_PER_POLL);
     });
 }
 

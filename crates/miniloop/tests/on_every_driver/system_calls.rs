@@ -39,8 +39,11 @@ fn an_echo_is_a_read_a_write_and_a_wait_on_each_side() {
         Err(error) => panic!("{error}"),
     }
 
-    // Between the two marks there is one thread at work, and this is all that it does.
-    let names = calls.lines().filter_map(|line| line.split_whitespace().nth(1)?.split_once('(')).map(|(name, _)| name);
+    // Between its two marks this is all that the loop's thread does. The one that started it may still be about to wait for its end.
+    let thread_of = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let marking = calls.lines().find(|line| line.contains(" getppid(")).and_then(thread_of);
+    let of_loop = calls.lines().filter(|line| thread_of(line) == marking);
+    let names = of_loop.filter_map(|line| line.split_whitespace().nth(1)?.split_once('(')).map(|(name, _)| name);
     let steady: Vec<_> = names.skip_while(|name| *name != "getppid").skip(1).take_while(|name| *name != "getppid").collect();
     let count = |name| steady.iter().filter(|call| **call == name).count();
     let waits: usize = ["epoll_pwait2", "epoll_pwait", "ppoll", "poll"].into_iter().map(count).sum();
