@@ -199,10 +199,7 @@ impl Future for Nap {
                 core.poll_armed(word, self.deadline, cx)
             }
         };
-        if polled.is_pending() {
-            context::waits_for("a time limit of hyper");
-        }
-        polled
+        context::waiting_for("a time limit of hyper", polled)
     }
 }
 

@@ -61,7 +61,9 @@ impl<'a> Watched<'a> {
         let probes = &core.probes;
         let mut watched = Watched { core, word, subject, place, around: None, began: None, slice_began: None };
         if let Some(pulse) = &*probes.pulse.borrow() {
-            watched.around = pulse.read().filter(|_| matches!(watched.subject, Subject::Member(_)));
+            if matches!(watched.subject, Subject::Member(_)) {
+                watched.around = pulse.read();
+            }
             pulse.begin(&watched.subject, place, probes.counters.polls.get());
         }
         if !(probes.has(TIMED) || probes.has(TIMELINE) || probes.has(DEBUG)) {

@@ -116,8 +116,7 @@ impl<T> Future for Child<T> {
         let head = self.member.head();
         if head.word == Word::STALE {
             // It was refused. Whoever spawns again and again into a group that ends must give way, or its grace never ends.
-            ready!(context::poll_budget(cx));
-            context::spend_operation();
+            ready!(context::poll_at_once(cx));
         }
         let polled = self.member.completion().poll_take(cx, "member of a task group");
         if polled.is_pending() {

@@ -119,10 +119,7 @@ impl Future for Exited<'_> {
             }
             None => {
                 let polled = this.line.poll_io(cx, || this.process.reap());
-                if polled.is_pending() {
-                    context::waits_for("a process to exit");
-                }
-                ready!(polled)
+                ready!(context::waiting_for("a process to exit", polled))
             }
         };
         this.is_done = true;
