@@ -7,6 +7,7 @@
 //! Machines are shared and noisy, so a claim is a ratio of medians from one run in which the contenders took turns. Nothing here is a test.
 
 pub mod processor;
+pub mod descriptors;
 mod machine;
 mod results;
 pub mod rounds;

@@ -1,7 +1,7 @@
 //! Processors: who runs on which one, and how much of it was used.
 //!
 //! Server and load, or two threads that wake each other, are pinned to different cores, so that the scheduler is no part of what is
-//! measured. Time used is asked from the kernel: it drifts least on a shared machine. Next: `machine.rs`.
+//! measured. Time used is asked from the kernel: it drifts least on a shared machine. Next: `descriptors.rs`.
 
 use std::io;
 use std::time::Duration;
