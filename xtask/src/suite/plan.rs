@@ -73,7 +73,7 @@ const SANITIZED_TARGET: &str = "x86_64-unknown-linux-gnu";
 /// All steps for this repository.
 pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
     let end_to_end = test_names(tree, &[ONE_AT_A_TIME]);
-    let mut integration = test_names(tree, &["crates/miniloop", "crates/relay-core", "xtask"]);
+    let mut integration = test_names(tree, &["crates/miniloop", "crates/relay-core", "crates/relay-bench", "xtask"]);
     // With a flag of its own, or, where two crates use one name (cargo knows tests by name only), one at a time.
     integration.retain(|name| name != "mutants" && !end_to_end.contains(name));
 
