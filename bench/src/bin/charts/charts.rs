@@ -13,7 +13,8 @@ use crate::{bars, figures, lines};
 
 const WIDTH: f64 = 880.0;
 const MARGIN: f64 = 26.0;
-const HEAD_HEIGHT: f64 = 84.0;
+const HEAD_LINE_HEIGHT: f64 = 19.0;
+const BELOW_HEAD: f64 = 22.0;
 const PANEL_TITLE_HEIGHT: f64 = 22.0;
 const BETWEEN_COLUMNS: f64 = 36.0;
 const BETWEEN_ROWS: f64 = 22.0;
@@ -45,13 +46,17 @@ pub(crate) fn draw(chart: &Chart, run: &Results, ours: &str) -> Option<String> {
     let reading = reading(ours, &panels)?;
     let mut picture = Picture::default();
     picture.words("plain title", (MARGIN, 40.0), &title);
-    picture.words("muted", (MARGIN, 61.0), &reading);
+    let mut top = 42.0;
+    for line in [&reading, chart.note].into_iter().filter(|line| !line.is_empty()) {
+        top += HEAD_LINE_HEIGHT;
+        picture.words("muted", (MARGIN, top), line);
+    }
+    top += BELOW_HEAD;
 
     let names = panels.iter().flat_map(Panel::measurements).map(|measurement| measurement.contender.chars().count());
     let names_width = names.max().unwrap_or(0) as f64 * LETTER_WIDTH + 10.0;
     let columns = panels.len().min(2);
     let panel_width = (WIDTH - 2.0 * MARGIN - BETWEEN_COLUMNS * (columns - 1) as f64) / columns as f64;
-    let mut top = HEAD_HEIGHT;
     for row in panels.chunks(columns) {
         let mut height: f64 = 0.0;
         for (column, panel) in row.iter().enumerate() {
@@ -78,7 +83,7 @@ pub(crate) fn draw(chart: &Chart, run: &Results, ours: &str) -> Option<String> {
         top += SOURCE_LINE_HEIGHT;
         picture.words("muted small", (MARGIN, top), &line);
     }
-    Some(picture.finish(&format!("{title}. {reading}"), (WIDTH, top + 16.0)))
+    Some(picture.finish(&format!("{title}. {reading} {}", chart.note), (WIDTH, top + 16.0)))
 }
 
 /// Panels without any measurement are left out.

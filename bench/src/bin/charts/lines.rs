@@ -15,8 +15,8 @@ const AXIS_HEIGHT: f64 = 38.0;
 const VALUES_WIDTH: f64 = 52.0;
 /// Names at the ends of lines are at least so far apart.
 const NAMES_DISTANCE: f64 = 15.0;
-/// A size whose neighbour to the right is nearer is not written.
-const SIZES_DISTANCE: f64 = 46.0;
+/// What one letter of a size takes, a little more than it is wide.
+const SIZE_LETTER_WIDTH: f64 = 7.0;
 
 pub(crate) const HEIGHT: f64 = PLOT_HEIGHT + AXIS_HEIGHT;
 
@@ -70,13 +70,16 @@ pub(crate) fn draw(
         picture.words("muted small end", (plot_left - 8.0, y + 4.0), &figures::thousands(value));
     }
     picture.line("muted", (plot_left, bottom), (plot_right, bottom));
-    let mut next = f64::INFINITY;
+    let mut room = f64::INFINITY;
     for size in panel.cases.iter().rev().map(|(size, _)| *size) {
         let x = across.place(size);
         picture.line("muted", (x, bottom), (x, bottom + 4.0));
-        if next - x >= SIZES_DISTANCE {
-            picture.words("muted small middle", (x, bottom + 17.0), &figures::thousands(size));
-            next = x;
+        let written = figures::thousands(size);
+        let half_width = written.len() as f64 * SIZE_LETTER_WIDTH / 2.0;
+        // Where two sizes are too near, the tick has to do.
+        if x + half_width <= room {
+            picture.words("muted small middle", (x, bottom + 17.0), &written);
+            room = x - half_width;
         }
     }
     picture.words("muted small middle", (f64::midpoint(plot_left, plot_right), bottom + 33.0), panel.counted);
