@@ -1,10 +1,11 @@
 //! The project's tasks, in Rust, so that they run wherever the project builds. What each does: `cargo xtask --help`.
 //!
-//! Read next: `tree.rs`, what they look at; `tidy/mod.rs`; `suite/mod.rs`.
+//! Read next: `tree.rs`, what they look at; `tidy/mod.rs`; `suite/mod.rs`; `bench.rs`.
 
 mod tree;
 mod tidy;
 mod suite;
+mod bench;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +28,8 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> io::Result<bool> {
     let root = root()?;
     let tree = Tree::read(&root)?;
-    let wants_help = arguments.iter().any(|argument| argument == "--help" || argument == "-h");
+    // The programs of `bench` have a help of their own.
+    let wants_help = arguments.iter().take_while(|argument| *argument != "bench").any(|argument| argument == "--help" || argument == "-h");
     let Some((task, rest)) = arguments.split_first().filter(|_| !wants_help) else {
         println!("{HELP}\nSteps: {}", suite::step_names(&tree).join(" "));
         return Ok(true);
@@ -40,7 +42,11 @@ fn run(arguments: &[String]) -> io::Result<bool> {
         }
         "tidy" => Err(io::Error::other("`tidy` takes no arguments")),
         "test" => suite::run(&root, &tree, &test_options(rest)?),
-        unknown => Err(io::Error::other(format!("there is no task `{unknown}`; there are `test` and `tidy`, see `cargo xtask --help`"))),
+        "bench" => bench::run(&root, &tree, rest),
+        unknown => {
+            let what = format!("there is no task `{unknown}`; there are `test`, `tidy` and `bench`, see `cargo xtask --help`");
+            Err(io::Error::other(what))
+        }
     }
 }
 
@@ -70,4 +76,8 @@ cargo xtask test [--install] [STEP..]
 cargo xtask tidy
     Checks the rules that compiler and clippy do not know: the order of files (layers.txt), where `unsafe` stands,
     lengths of files and lines, links in documents, names of files in comments.
+
+cargo xtask bench [runtime | relay | charts] [ARGUMENT..]
+    Measures miniloop beside other runtimes, relay beside other servers, and draws what was measured; all three without a name.
+    What each can be given: cargo xtask bench runtime --help
 ";

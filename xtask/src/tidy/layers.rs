@@ -55,8 +55,8 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Finding> {
         }
     }
 
-    let is_root = |file: &&String| file.as_str() == "lib.rs" || file.as_str() == "main.rs" || file.starts_with("bin/");
-    let roots: Vec<(&String, Modules)> = sources.keys().filter(is_root).map(|root| (root, Modules::of(root, &sources))).collect();
+    let roots: Vec<(&String, Modules)> =
+        sources.keys().filter(|file| is_root(file)).map(|root| (root, Modules::of(root, &sources))).collect();
     for (file, source) in &sources {
         let path = format!("{src}{file}");
         let homes = || roots.iter().filter_map(|(root, modules)| Some((*root, modules, modules.module_of(file)?)));
@@ -137,6 +137,14 @@ fn check_module_order(path: &str, file: &str, source: &Source, positions: &BTree
         previous = Some((position, &module.name));
     }
     found
+}
+
+/// Whether cargo compiles a file as a crate: the library, the program, a further program that is a file or a folder with a `main.rs`.
+fn is_root(file: &str) -> bool {
+    match file.strip_prefix("bin/") {
+        Some(program) => !program.trim_end_matches("/main.rs").contains('/'),
+        None => file == "lib.rs" || file == "main.rs",
+    }
 }
 
 /// Where the modules of a file stand: beside a root or a `mod.rs`, below the name of any other file.

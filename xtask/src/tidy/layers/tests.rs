@@ -107,6 +107,15 @@ fn mod_lines_stand_in_the_order_of_the_list() {
 }
 
 #[test]
+fn a_further_program_may_have_folders() {
+    let main = ("bin/p/main.rs", "mod a;\nmod parts;\n");
+    let files = |one: &'static str| [main, ("bin/p/a.rs", ""), ("bin/p/parts/mod.rs", "mod one;"), ("bin/p/parts/one.rs", one)];
+    let layers = "bin/p/a.rs\nbin/p/parts/one.rs\nbin/p/parts/mod.rs\nbin/p/main.rs\n";
+    check(layers, &files("use crate::a::A;"), &[]);
+    check(layers, &files("use crate::parts::B;"), &[("crate/src/bin/p/parts/one.rs:1", "below")]);
+}
+
+#[test]
 fn lib_rs_holds_no_items() {
     let allowed =
         "//! Docs.\n#![no_std]\nextern crate alloc;\nmod a;\npub mod b;\n/// Doc.\npub use a::{A, B as C};\n#[cfg(test)] mod tests;";
