@@ -58,6 +58,14 @@ impl<C: Codec> Bench<C> {
         Ok(Bench { run: Rc::new(Run::new(codec, workload)) })
     }
 
+    /// Has the report say how much processor time the server has used from the start to the end, which `clock` says: how much it has used
+    /// so far. So joining and leaving are not in it.
+    #[must_use]
+    pub fn with_server_clock(self, clock: impl Fn() -> Duration + 'static) -> Bench<C> {
+        self.run.set_server_clock(clock);
+        self
+    }
+
     /// Runs it to its end. Once only.
     ///
     /// # Errors
@@ -153,8 +161,8 @@ async fn keep_time<C: Codec>(run: &Run<C>) {
             }
             miniloop::sleep_until(started_at + Duration::from_nanos(schedule.due_at_ns(due))).await;
         },
-        (None, Length::Seconds(seconds)) => {
-            miniloop::sleep_until(started_at + Duration::from_secs(seconds)).await;
+        (None, Length::Milliseconds(milliseconds)) => {
+            miniloop::sleep_until(started_at + Duration::from_millis(milliseconds)).await;
             run.end_time();
         }
         (None, Length::Messages(_)) => {}

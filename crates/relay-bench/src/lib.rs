@@ -19,7 +19,7 @@
 //! ```no_run
 //! use relay_bench::{Length, Pace, RelayCodec, Workload};
 //!
-//! let workload = Workload { pace: Pace::Window(256), length: Length::Seconds(2), ..Workload::default() };
+//! let workload = Workload { pace: Pace::Window(256), length: Length::Milliseconds(2_000), ..Workload::default() };
 //! let report = relay_bench::run(RelayCodec, workload)?;
 //! println!("{report}");
 //! # Ok::<(), relay_bench::BenchError>(())

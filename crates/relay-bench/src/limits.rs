@@ -18,8 +18,8 @@ pub const WINDOW_MAX: usize = 1 << 20;
 /// More publishes a second than one core can write.
 pub const RATE_MAX: u64 = 100_000_000;
 
-/// How long one run sends.
-pub const SECONDS_MAX: u64 = 3_600;
+/// How long one run sends: an hour.
+pub const MILLISECONDS_MAX: u64 = 3_600_000;
 
 /// How long a text may be: sender and number have 17 bytes.
 pub const TEXT_BYTES: RangeInclusive<usize> = 17..=64 * 1024;

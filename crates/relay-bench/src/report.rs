@@ -24,6 +24,8 @@ pub struct Report {
     pub elapsed_seconds: f64,
     /// Of that, the processor time of this process, all threads.
     pub cpu_seconds: f64,
+    /// The same of the server, where it is known: see [`Bench::with_server_clock`](crate::Bench::with_server_clock).
+    pub server_cpu_seconds: Option<f64>,
     /// How long messages took to be confirmed.
     pub latency_us: Latency,
     /// How many slow members the server has cut. `None`: the run was interrupted before they were looked at.

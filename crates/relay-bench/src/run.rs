@@ -7,7 +7,7 @@
 //!
 //! Next: `member.rs`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -44,6 +44,7 @@ pub(crate) struct Run<C> {
     started: Cell<Option<Mark>>,
     completed: Cell<Option<Mark>>,
     end: Cell<Option<Resolver<(), BenchError>>>,
+    server_clock: OnceCell<Box<dyn Fn() -> Duration>>,
 }
 
 /// A buffer for reads, and where latencies are counted.
@@ -74,6 +75,7 @@ struct Room {
 struct Mark {
     at: Instant,
     cpu: Duration,
+    server_cpu: Option<Duration>,
 }
 
 /// How a member has left.
@@ -89,7 +91,9 @@ impl<C: Codec> Run<C> {
         let schedule = match (workload.pace, workload.length) {
             (Pace::Window(_), _) => None,
             (Pace::Rate(rate), Length::Messages(messages)) => Some(Schedule { rate, senders, total: messages.saturating_mul(senders) }),
-            (Pace::Rate(rate), Length::Seconds(seconds)) => Some(Schedule { rate, senders, total: rate * seconds }),
+            (Pace::Rate(rate), Length::Milliseconds(milliseconds)) => {
+                Some(Schedule { rate, senders, total: (rate * milliseconds).div_ceil(1_000) })
+            }
         };
         let latency_ns = Histogram::new_with_max(LATENCY_MAX_NS, 3).expect("these are bounds that it has");
         let scratch = Scratch { buffer: vec![0; READ_BYTES].try_into().expect("of this length"), latency_ns };
@@ -106,8 +110,14 @@ impl<C: Codec> Run<C> {
             started: Cell::new(None),
             completed: Cell::new(None),
             end: Cell::new(None),
+            server_clock: OnceCell::new(),
             workload,
         }
+    }
+
+    /// How much processor time the server has used.
+    pub(crate) fn set_server_clock(&self, clock: impl Fn() -> Duration + 'static) {
+        let _ = self.server_clock.set(Box::new(clock));
     }
 
     /// Who is told how it ends.
@@ -152,7 +162,7 @@ impl<C: Codec> Run<C> {
     pub(crate) fn joined(&self) {
         add(&self.counts.joined, 1);
         if self.counts.joined.get() == self.workload.everybody() {
-            self.started.set(Some(Mark::now()));
+            self.started.set(Some(self.mark()));
             self.wake_all();
         }
     }
@@ -184,8 +194,8 @@ impl<C: Codec> Run<C> {
         match (&self.schedule, self.workload.length) {
             (Some(schedule), _) => schedule.share(sender_index, self.due.get()),
             (None, Length::Messages(messages)) => messages,
-            (None, Length::Seconds(_)) if self.is_time_up.get() => 0,
-            (None, Length::Seconds(_)) => MESSAGES_MAX,
+            (None, Length::Milliseconds(_)) if self.is_time_up.get() => 0,
+            (None, Length::Milliseconds(_)) => MESSAGES_MAX,
         }
     }
 
@@ -205,8 +215,8 @@ impl<C: Codec> Run<C> {
     pub(crate) fn goal(&self, room: usize, own: Option<(u64, u64)>) -> Option<u64> {
         let messages = match self.workload.length {
             Length::Messages(messages) => Some(messages),
-            Length::Seconds(_) if self.is_time_up.get() => None,
-            Length::Seconds(_) => return None,
+            Length::Milliseconds(_) if self.is_time_up.get() => None,
+            Length::Milliseconds(_) => return None,
         };
         if C::IS_FANNED_OUT {
             return Some(messages.map_or_else(|| self.rooms[room].sent.get(), |messages| messages * self.workload.senders as u64));
@@ -230,7 +240,7 @@ impl<C: Codec> Run<C> {
     pub(crate) fn complete(&self) {
         add(&self.counts.complete, 1);
         if self.is_complete() {
-            self.completed.set(Some(Mark::now()));
+            self.completed.set(Some(self.mark()));
             self.wake_all();
         }
     }
@@ -299,15 +309,22 @@ impl<C: Codec> Run<C> {
             Length::Messages(messages) => {
                 ("sending", self.counts.confirmed.get(), messages.saturating_mul(self.workload.senders_in_all() as u64))
             }
-            Length::Seconds(seconds) => ("sending", (miniloop::now() - started.at).as_millis() as u64, seconds * 1_000),
+            Length::Milliseconds(milliseconds) => ("sending", (miniloop::now() - started.at).as_millis() as u64, milliseconds),
         }
+    }
+
+    fn mark(&self) -> Mark {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
+        Mark { at: miniloop::now(), cpu, server_cpu: self.server_clock.get().map(|clock| clock()) }
     }
 
     /// What it has come to so far.
     pub(crate) fn report(&self) -> Report {
-        let start = self.started.get().unwrap_or_else(Mark::now);
-        let end = self.completed.get().unwrap_or_else(Mark::now);
+        let start = self.started.get().unwrap_or_else(|| self.mark());
+        let end = self.completed.get().unwrap_or_else(|| self.mark());
         let elapsed_seconds = (end.at - start.at).as_secs_f64();
+        let server_cpu = start.server_cpu.zip(end.server_cpu);
         let per_second = |count: u64| if elapsed_seconds > 0.0 { count as f64 / elapsed_seconds } else { 0.0 };
         let (publishes, deliveries) = (self.counts.confirmed.get(), self.counts.delivered.get());
         let is_over = self.counts.left.get() == self.workload.everybody();
@@ -322,17 +339,11 @@ impl<C: Codec> Run<C> {
             deliveries_per_second: per_second(deliveries),
             elapsed_seconds,
             cpu_seconds: (end.cpu - start.cpu).as_secs_f64(),
+            server_cpu_seconds: server_cpu.map(|(start, end)| end.saturating_sub(start).as_secs_f64()),
             latency_us,
             slow_cut: is_over.then(|| self.counts.cut.get()),
             is_interrupted: !self.is_complete(),
         }
-    }
-}
-
-impl Mark {
-    fn now() -> Mark {
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        Mark { at: miniloop::now(), cpu: Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::limits::{CONNECTIONS_MAX, MEMBERS_MAX, MESSAGES_MAX, RATE_MAX, SECONDS_MAX, TEXT_BYTES, WINDOW_MAX};
+use crate::limits::{CONNECTIONS_MAX, MEMBERS_MAX, MESSAGES_MAX, MILLISECONDS_MAX, RATE_MAX, TEXT_BYTES, WINDOW_MAX};
 
 /// Who is there, and how much they say.
 ///
@@ -60,7 +60,7 @@ pub enum Length {
     /// So many messages from each sender.
     Messages(u64),
     /// For so long, once all have joined.
-    Seconds(u64),
+    Milliseconds(u64),
 }
 
 impl Default for Workload {
@@ -72,7 +72,7 @@ impl Default for Workload {
             members: 10,
             senders: 1,
             pace: Pace::Window(16),
-            length: Length::Seconds(5),
+            length: Length::Milliseconds(5_000),
             text_bytes: 64,
             idle: 0,
             slow: 0,
@@ -100,7 +100,7 @@ impl Workload {
         }
         match self.length {
             Length::Messages(messages) => check("messages", messages, 1, MESSAGES_MAX),
-            Length::Seconds(seconds) => check("seconds", seconds, 1, SECONDS_MAX),
+            Length::Milliseconds(milliseconds) => check("milliseconds", milliseconds, 1, MILLISECONDS_MAX),
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
         check(Workload { pace: Pace::Window(0), ..usual() }, "window is 0: it goes from 1 to 1048576");
         check(Workload { pace: Pace::Rate(100_000_001), ..usual() }, "rate is 100000001: it goes from 1 to 100000000");
         check(Workload { length: Length::Messages(10_000_000_001), ..usual() }, "messages is 10000000001: it goes from 1 to 10000000000");
-        check(Workload { length: Length::Seconds(3_601), ..usual() }, "seconds is 3601: it goes from 1 to 3600");
+        check(Workload { length: Length::Milliseconds(3_600_001), ..usual() }, "milliseconds is 3600001: it goes from 1 to 3600000");
         check(Workload { text_bytes: 16, ..usual() }, "text_bytes is 16: it goes from 17 to 65536");
         check(Workload { text_bytes: 65_537, ..usual() }, "text_bytes is 65537: it goes from 17 to 65536");
     }

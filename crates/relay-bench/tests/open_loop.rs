@@ -17,7 +17,7 @@ fn check_us(what: f64, expected_us: f64) {
 #[test]
 fn a_stop_of_a_second_is_in_the_latency_of_every_message_that_was_due_meanwhile() {
     // Due at 0, 100 ms, .. 1.9 s; from 0.5 s on, the server does nothing for a second.
-    let workload = Workload { pace: Pace::Rate(10), length: Length::Seconds(2), ..small() };
+    let workload = Workload { pace: Pace::Rate(10), length: Length::Milliseconds(2_000), ..small() };
     let report = run(RelayCodec, workload, async |listener: TcpListener| {
         let (mut peer, _) = Peer::join(&listener).await;
         for number in 0..20 {
@@ -57,7 +57,7 @@ fn what_a_full_socket_keeps_from_being_sent_counts_from_when_it_was_due() {
 #[test]
 fn senders_take_turns_and_a_rate_is_that_of_all_of_them() {
     // Two rooms with two senders each: one message every 250 ms, of each sender one a second.
-    let workload = Workload { rooms: 2, members: 2, senders: 2, pace: Pace::Rate(4), length: Length::Seconds(3), ..small() };
+    let workload = Workload { rooms: 2, members: 2, senders: 2, pace: Pace::Rate(4), length: Length::Milliseconds(3_000), ..small() };
     let report = run(RelayCodec, workload, async |listener: TcpListener| {
         let mut peers = Vec::new();
         for _ in 0..4 {

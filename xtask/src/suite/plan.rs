@@ -94,6 +94,11 @@ pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
         step("integration", "public API, models, regressions", named(&integration, "crates/miniloop/tests", &[])),
         step("end-to-end", "the real relay, one test at a time", named(&end_to_end, "crates/relay/tests", &["--test-threads=1"])),
         step(
+            "instructions",
+            "hot paths cost what is written down",
+            named(&test_names(tree, &["crates/instructions"]), "crates/instructions/tests", &[]),
+        ),
+        step(
             "doc-tests",
             "the examples in the documentation",
             Work::Tests(Invocation::tests("test --workspace --all-features --doc", &[])),
@@ -186,6 +191,7 @@ mod tests {
     #[test]
     fn each_test_file_runs_in_one_step_and_those_of_relay_one_at_a_time() {
         let files = [
+            "crates/instructions/tests/bounds.rs",
             "crates/miniloop/tests/limits.rs",
             "crates/miniloop/tests/mutants.rs",
             "crates/miniloop/tests/order.rs",
@@ -198,6 +204,7 @@ mod tests {
         let one_at_a_time =
             "cargo test --workspace --all-features --test chat --test limits --no-fail-fast -- --show-output --test-threads=1";
         check(&files, "end-to-end", one_at_a_time);
+        check(&files, "instructions", "cargo test --workspace --all-features --test bounds --no-fail-fast");
         check(&files, "mutants", "RUSTFLAGS='--cfg miniloop_mutants' cargo test -p miniloop --test mutants");
     }
 
@@ -212,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_step_without_its_files_is_absent_not_passed() {
-        for step in ["integration", "end-to-end", "mutants", "sanitizer"] {
+        for step in ["integration", "end-to-end", "instructions", "mutants", "sanitizer"] {
             check(&["README.md"], step, "Absent");
         }
     }

@@ -15,9 +15,10 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 6] = [
     Tool { program: "nc", package: "netcat-openbsd" },
     Tool { program: "strace", package: "strace" },
+    Tool { program: "valgrind", package: "valgrind" },
     Tool { program: "redis-server", package: "redis-server" },
     Tool { program: "python3", package: "python3" },
     Tool { program: "sqlite3", package: "sqlite3" },

@@ -1,4 +1,4 @@
-//! A whole chart: its title, how to read it, panels in two columns, and where the figures come from.
+//! A whole chart: its title, how to read it, its panels, and where the figures come from.
 //!
 //! Next: `table.rs`.
 
@@ -55,7 +55,8 @@ pub(crate) fn draw(chart: &Chart, run: &Results, ours: &str) -> Option<String> {
 
     let names = panels.iter().flat_map(Panel::measurements).map(|measurement| measurement.contender.chars().count());
     let names_width = names.max().unwrap_or(0) as f64 * LETTER_WIDTH + 10.0;
-    let columns = panels.len().min(2);
+    // Two panels below each other have room for long bars; more would be a long way to scroll.
+    let columns = if panels.len() > 2 { 2 } else { 1 };
     let panel_width = (WIDTH - 2.0 * MARGIN - BETWEEN_COLUMNS * (columns - 1) as f64) / columns as f64;
     for row in panels.chunks(columns) {
         let mut height: f64 = 0.0;

@@ -39,7 +39,12 @@ pub(crate) fn value_with_unit(number: f64, figure: &str) -> String {
 pub(crate) fn ratio(measurement: &Measurement, ours: Option<&Measurement>) -> Option<String> {
     let ours = ours?.median();
     let ratio = measurement.median() / ours;
-    (ours > 0.0).then(|| format!("{ratio:.decimals$}×", decimals = if ratio < 9.995 { 2 } else { 0 }))
+    let decimals = match ratio {
+        ..0.0995 => 3,
+        ..9.995 => 2,
+        _ => 0,
+    };
+    (ours > 0.0).then(|| format!("{ratio:.decimals$}×"))
 }
 
 /// Rates are wished high, all else low.

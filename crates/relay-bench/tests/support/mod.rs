@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
+use std::time::Duration;
+
 use miniloop::io::{BufReader, write_all};
 use miniloop::net::{TcpListener, TcpStream};
 use relay_bench::{Bench, Codec, Length, Pace, Report, Workload};
@@ -61,13 +63,14 @@ pub(crate) fn small() -> Workload {
     Workload { rooms: 1, members: 1, pace: Pace::Window(2), length: Length::Messages(3), text_bytes: 19, seed: 9, ..Workload::default() }
 }
 
-/// Runs a workload against this server. What it ends with, in words if it fails.
+/// Runs a workload against this server, which computes half of the time. What it ends with, in words if it fails.
 #[track_caller]
 pub(crate) fn run<C: Codec>(codec: C, workload: Workload, server: impl AsyncFnOnce(TcpListener) + 'static) -> Result<Report, String> {
     miniloop::testing::run(async {
         let listener = TcpListener::bind(([127, 0, 0, 1], 0).into()).expect("there are ports left");
         let address = listener.local_addr().expect("it is bound");
         let bench = Bench::new(codec, Workload { address, ..workload }).map_err(|error| error.to_string())?;
+        let bench = bench.with_server_clock(|| Duration::from_nanos(miniloop::now().as_nanos() / 2));
         let server = miniloop::spawn(async move { server(listener).await });
         let report = bench.run().await.map_err(|error| error.to_string());
         if report.is_ok() {
