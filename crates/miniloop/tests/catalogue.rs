@@ -106,9 +106,13 @@ fn every_bound_has_a_test_that_reaches_it_or_a_reason_for_having_none() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| fs::read_to_string(workspace.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let tables = read("TESTING.md");
-    for (crate_name, file) in
-        [("miniloop", "src/config.rs"), ("relay-core", "src/limits.rs"), ("relay", "src/limits.rs"), ("relay", "src/storage/limits.rs")]
-    {
+    for (crate_name, file) in [
+        ("miniloop", "src/config.rs"),
+        ("relay-core", "src/limits.rs"),
+        ("relay-bench", "src/limits.rs"),
+        ("relay", "src/limits.rs"),
+        ("relay", "src/storage/limits.rs"),
+    ] {
         let source = format!("crates/{crate_name}/{file}");
         let (_, table) = tables.split_once(&format!("Bounds of `{source}`")).unwrap_or_else(|| panic!("{source} has no table of bounds"));
         let rows = bounds(table);

@@ -21,7 +21,7 @@
 //!
 //! let workload = Workload { pace: Pace::Window(256), length: Length::Milliseconds(2_000), ..Workload::default() };
 //! let report = relay_bench::run(RelayCodec, workload)?;
-//! println!("{report}");
+//! println!("{:.0} publishes/s", report.publishes_per_second);
 //! # Ok::<(), relay_bench::BenchError>(())
 //! ```
 //!

@@ -1,11 +1,9 @@
-//! What a run came to, for programs (as JSON) and for people. Next: `run.rs`.
-
-use std::fmt;
+//! What a run came to. Next: `run.rs`.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{Pace, Workload};
+use crate::workload::Workload;
 
 /// What was done and how long it took. As JSON it can be read back, so that a process can report to another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,63 +48,5 @@ impl Latency {
         let us = |ns: u64| ns as f64 / 1e3;
         let quantile = |quantile| us(latency_ns.value_at_quantile(quantile));
         Latency { p50: quantile(0.5), p90: quantile(0.9), p99: quantile(0.99), p99_9: quantile(0.999), max: us(latency_ns.max()) }
-    }
-}
-
-impl fmt::Display for Report {
-    /// For people, on a few lines.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { workload, .. } = self;
-        let Workload { rooms, members, senders, text_bytes, .. } = workload;
-        writeln!(f, "{rooms} rooms x {members} members, {senders} sending in each, {text_bytes} bytes a message")?;
-        match workload.pace {
-            Pace::Window(1) => writeln!(f, "one at a time: each sender waits for its message before it sends the next")?,
-            Pace::Window(window) => writeln!(f, "pipelined: each sender keeps up to {window} messages under way")?,
-            Pace::Rate(rate) => {
-                writeln!(f, "{rate} messages a second were due, whatever came back; latency counts from when each was due")?
-            }
-        }
-        writeln!(f)?;
-        writeln!(f, "{:>14} publishes/s   {:>12} in all", grouped(self.publishes_per_second as u64), grouped(self.publishes))?;
-        if self.deliveries > 0 {
-            writeln!(f, "{:>14} deliveries/s  {:>12} in all", grouped(self.deliveries_per_second as u64), grouped(self.deliveries))?;
-        }
-        let Latency { p50, p90, p99, p99_9, max } = self.latency_us;
-        let latency = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p99_9), ("max", max)];
-        let latency = latency.map(|(name, us)| format!("{name} {}", time(us))).join("   ");
-        writeln!(f, "latency: {latency}")?;
-        writeln!(f, "{:.2} s, of which this process computed {:.2} s", self.elapsed_seconds, self.cpu_seconds)?;
-        if workload.idle > 0 {
-            writeln!(f, "{} idle members were there", workload.idle)?;
-        }
-        if let (1.., Some(cut)) = (workload.slow, self.slow_cut) {
-            writeln!(f, "of {} members that did not read, the server has cut {cut}", workload.slow)?;
-        }
-        match self.is_interrupted {
-            true => writeln!(f, "interrupted: what was under way is not counted"),
-            false => writeln!(f, "each message came once and in order, at every member"),
-        }
-    }
-}
-
-/// A number with its digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// A time in the unit that makes it easy to read.
-fn time(us: f64) -> String {
-    match us {
-        ..1_000.0 => format!("{us:.0} us"),
-        ..1_000_000.0 => format!("{:.2} ms", us / 1e3),
-        _ => format!("{:.2} s", us / 1e6),
     }
 }

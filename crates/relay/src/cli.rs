@@ -8,6 +8,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use relay_bench::limits::{MILLISECONDS_MAX, TEXT_BYTES};
+use relay_core::limits::LINE_LEN_MAX_BYTES;
 
 use crate::limits::DISK_BUDGET_MIN_BYTES;
 use crate::{byte_size, duration};
@@ -23,6 +25,9 @@ pub struct Cli {
     #[command(flatten)]
     serve: ServeOptions,
 }
+
+/// How long `relay bench` sends at most.
+const SECONDS_MAX: u64 = MILLISECONDS_MAX / 1_000;
 
 /// Where a server keeps its data unless it is told otherwise.
 const DEFAULT_DATA: &str = "./relay-data";
@@ -42,6 +47,9 @@ pub enum Command {
     Repair(RepairOptions),
     /// Copy everything that is stored into a new folder, also while a server runs, and check the copy. `relay --data COPY` serves it.
     Backup(BackupOptions),
+    /// Load a running server with chat, check what every member sees, and say how fast that went. What is said is stored like everything
+    /// else, hundreds of megabytes of it: give the server a data folder of its own.
+    Bench(BenchOptions),
 }
 
 impl Cli {
@@ -155,6 +163,70 @@ pub struct BackupOptions {
     pub data: DataOption,
 }
 
+/// The options of `relay bench`.
+#[derive(Debug, Args)]
+pub struct BenchOptions {
+    /// Where the server listens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = parse_address)]
+    pub address: SocketAddr,
+
+    /// How many rooms.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub rooms: usize,
+
+    /// How many members each room has.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub members: usize,
+
+    /// How many of them send.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub senders: usize,
+
+    /// How many of its own messages a sender has under way: it sends the next when one comes back. 1 is a person who waits, 256 a program
+    /// that does not. Says what the server can do.
+    #[arg(long, value_name = "NUMBER", default_value_t = 16, conflicts_with = "rate")]
+    pub window: usize,
+
+    /// Send so many messages a second, of all senders together, each at its time whatever comes back. Latency counts from that time. Says
+    /// how the server feels at that rate, its pauses included.
+    #[arg(long, value_name = "NUMBER")]
+    pub rate: Option<u64>,
+
+    /// For how many seconds they send.
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, conflicts_with = "messages")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    pub seconds: u64,
+
+    /// How many messages each of them sends.
+    #[arg(long, value_name = "NUMBER")]
+    pub messages: Option<u64>,
+
+    /// How many bytes the text of a message has.
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = parse_text_bytes)]
+    pub size: usize,
+
+    /// How many more members there are who say nothing, ten in each of more rooms.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub idle: usize,
+
+    /// How many more members the rooms have who read nothing. The server is expected to cut those for whom too much is queued; the report
+    /// says how many.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub slow: usize,
+
+    /// Chooses the rooms, `bench-SEED-..`, and the letters of the texts. Two runs at once need two.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Take an address of another machine. It is not taken otherwise, because to whoever runs that server a load looks like an attack.
+    #[arg(long)]
+    pub any_host: bool,
+
+    /// Say it as one JSON object, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Which data folder a command is about.
 #[derive(Debug, Args)]
 pub struct DataOption {
@@ -174,6 +246,13 @@ pub enum HttpAddress {
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8000`; names are not looked up".to_owned())
+}
+
+fn parse_text_bytes(text: &str) -> Result<usize, String> {
+    // What a line has room for behind `MSG `.
+    let range = *TEXT_BYTES.start()..=LINE_LEN_MAX_BYTES - 4;
+    let help = || format!("it goes from {} to {} bytes", range.start(), range.end());
+    text.parse().ok().filter(|bytes| range.contains(bytes)).ok_or_else(help)
 }
 
 fn parse_keep_for(text: &str) -> Result<Duration, String> {
@@ -279,5 +358,10 @@ mod tests {
         check_refused(&["serve", "--keep-messages", "0"], "0");
         check_refused(&["serve", "--disk-budget", "20GB"], "`20GiB`");
         check_refused(&["serve", "--disk-budget", "511MiB"], "at least 512MiB");
+        check_refused(&["bench", "--size", "16"], "from 17 to 4092");
+        check_refused(&["bench", "--size", "4093"], "from 17 to 4092");
+        check_refused(&["bench", "--seconds", "3601"], "3600");
+        check_refused(&["bench", "--rate", "1", "--window", "1"], "cannot be used with");
+        check_refused(&["bench", "--seconds", "1", "--messages", "1"], "cannot be used with");
     }
 }

@@ -1,7 +1,7 @@
 //! The commands that read or rescue a data folder, for a person at a terminal: what they print, and how they end.
 //!
 //! Results go to standard output, what goes wrong to standard error. Who reads only the beginning, as `relay history lobby | head`, has
-//! seen enough. Knows nothing of files. Next: `descriptors.rs`.
+//! seen enough. Knows nothing of files. Next: `bench_report.rs`.
 
 use crate::cli::{BackupOptions, RepairOptions, RoomOptions, VerifyOptions};
 use crate::error::Failed;
@@ -79,7 +79,7 @@ fn watched<T>(work: impl FnOnce(&mut Watch<'_>) -> Result<T, OpenError>) -> Resu
 }
 
 /// Whoever reads has seen enough if the pipe is closed; the exit status is still an answer.
-fn printed_all(printed: io::Result<()>, what: &str) -> Result<(), Failed> {
+pub(crate) fn printed_all(printed: io::Result<()>, what: &str) -> Result<(), Failed> {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failed::new(format!("writing the {what} failed: {error}"))),
         _ => Ok(()),

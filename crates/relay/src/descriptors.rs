@@ -8,7 +8,7 @@ use crate::error::Failed;
 use crate::limits::DESCRIPTORS_RESERVED;
 
 /// Raises the soft limit of open files to the hard one, and says how many files this process may open now.
-pub fn raise_descriptor_limit() -> u64 {
+fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // Where it may not be raised, the old limit is what there is.

@@ -14,11 +14,12 @@ pub mod server;
 pub mod cli;
 mod progress_bar;
 pub mod commands;
+mod bench_report;
+mod bench;
 mod descriptors;
 mod serve;
 
-pub use descriptors::raise_descriptor_limit;
+pub use bench::bench;
 pub use error::Failed;
-pub use histogram::Histogram;
 pub use output::Log;
 pub use serve::serve;

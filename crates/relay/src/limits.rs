@@ -26,6 +26,9 @@ pub(crate) const LINGER_STEP: Duration = Duration::from_millis(20);
 /// What takes less time shows no progress: nobody has begun to wonder.
 pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
+/// How often a bar for what goes on beside it is looked at.
+pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
 /// The smallest disk budget: three fifths of it may be log (four files in use and one that is ready, or fewer and two spare ones), the rest
 /// is history and its journal.
 pub(crate) const DISK_BUDGET_MIN_BYTES: u64 = 512 << 20;

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::Verify(options) => commands::verify(&options),
         Command::Repair(options) => commands::repair(&options),
         Command::Backup(options) => commands::backup(&options),
+        Command::Bench(options) => relay::bench(&options),
     };
     match done {
         Ok(status) => status,

@@ -2,27 +2,16 @@
 
 mod support;
 
-use std::process::Command;
-
+use support::bench::bench;
 use support::server::{Server, relay};
 use support::{Data, is_missing};
-
-/// Runs the load generator to its end and returns what it printed.
-#[track_caller]
-fn load(server: &Server, arguments: &str) -> String {
-    let address = server.address.to_string();
-    let load = Command::new(env!("CARGO_BIN_EXE_relay-load")).args(["--address", &address]).args(arguments.split(' ')).output();
-    let load = load.expect("it can be started");
-    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
-    String::from_utf8(load.stdout).expect("it prints text")
-}
 
 #[test]
 fn five_thousand_people_in_a_hundred_rooms_see_each_message_once_and_in_order() {
     let data = Data::new();
     let server = Server::start(&data, &["--log", "warn"]);
-    let report = load(&server, "--rooms 100 --members 50 --senders 5 --window 4 --messages 20 --seed 2");
-    assert!(report.contains(r#""publishes":10000,"deliveries":500000,"#), "{report}");
+    let report = bench(&server, "--rooms 100 --members 50 --senders 5 --window 4 --messages 20 --seed 2");
+    assert_eq!((report.publishes, report.deliveries), (10_000, 500_000));
     server.stop();
 }
 
@@ -30,8 +19,8 @@ fn five_thousand_people_in_a_hundred_rooms_see_each_message_once_and_in_order() 
 fn a_room_of_a_thousand_sees_one_order_of_what_forty_say_at_once() {
     let data = Data::new();
     let server = Server::start(&data, &["--log", "warn"]);
-    let report = load(&server, "--rooms 1 --members 1000 --senders 40 --window 8 --messages 25 --seed 3");
-    assert!(report.contains(r#""publishes":1000,"deliveries":1000000,"#), "{report}");
+    let report = bench(&server, "--rooms 1 --members 1000 --senders 40 --window 8 --messages 25 --seed 3");
+    assert_eq!((report.publishes, report.deliveries), (1_000, 1_000_000));
     server.stop();
 }
 
@@ -40,8 +29,8 @@ fn pipelines_of_thousands_of_messages_are_not_cut_and_fill_many_log_files() {
     let data = Data::new();
     let server = Server::start(&data, &["--log", "warn"]);
     // 140 MB of messages: two whole files and more.
-    let report = load(&server, "--rooms 10 --members 1 --senders 1 --window 2048 --messages 14000 --size 1000 --seed 4");
-    assert!(report.contains(r#""publishes":140000,"#), "{report}");
+    let report = bench(&server, "--rooms 10 --members 1 --senders 1 --window 2048 --messages 14000 --size 1000 --seed 4");
+    assert_eq!(report.publishes, 140_000);
     assert!(data.path().join("log/00000003.log").exists());
     server.stop();
 }

@@ -2,11 +2,10 @@
 
 mod support;
 
-use std::process::Command;
-
 use relay_core::limits::OUTBOX_MAX_BYTES;
 use rustix::io::Errno;
 use support::Data;
+use support::bench::bench;
 use support::client::Client;
 use support::server::Server;
 use support::system::{bytes_taken, rss_of, rss_peak_of};
@@ -78,14 +77,9 @@ fn a_member_that_stops_reading_is_cut_at_256_kib_beyond_what_the_kernel_took() {
 fn a_room_under_load_does_not_notice_members_that_never_read() {
     let data = Data::new();
     let server = Server::start(&data, &["--heartbeat-interval", "0"]);
-    let silent: Vec<Client> = (0..20).map(|number| server.join(&format!("silent-{number}"), "load-5-0")).collect();
+    let silent: Vec<Client> = (0..20).map(|number| server.join(&format!("silent-{number}"), "bench-5-0")).collect();
     let rss = rss_of(server.pid());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_relay-load"));
-    let load = command
-        .args(["--address", &server.address.to_string()])
-        .args("--rooms 2 --members 10 --senders 10 --window 16 --messages 1000 --size 1000 --seed 5".split(' '));
-    let load = load.output().expect("it can be started");
-    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+    bench(&server, "--rooms 2 --members 10 --senders 10 --window 16 --messages 1000 --size 1000 --seed 5");
     let growth_bytes = rss_peak_of(server.pid()).saturating_sub(rss);
     // Enough is said that it is folded meanwhile.
     assert!(growth_bytes < RSS_GROWTH_MAX_BYTES + RSS_FOLD_MAX_BYTES, "{growth_bytes} bytes more");

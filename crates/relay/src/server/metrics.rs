@@ -151,8 +151,8 @@ impl Table {
     }
 
     fn add_spread(&mut self, name: &str, values: &Histogram, show: impl Fn(u64) -> String) {
-        for (quantile, per_mille) in [("0.5", 500), ("0.9", 900), ("0.99", 990), ("0.999", 999)] {
-            self.lines.push((format!("{name}{{quantile=\"{quantile}\"}}"), show(values.per_mille(per_mille))));
+        for quantile in [0.5, 0.9, 0.99, 0.999] {
+            self.lines.push((format!("{name}{{quantile=\"{quantile}\"}}"), show(values.quantile(quantile))));
         }
         self.lines.push((format!("{name}_max"), show(values.max())));
         self.lines.push((format!("{name}_sum"), show(values.sum())));

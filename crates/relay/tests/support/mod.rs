@@ -1,11 +1,12 @@
 //! What the end-to-end tests share: a real server, clients, and what the system says of processes and sockets.
 //!
 //! Tests wait for events (a line, an end, an exit) under one limit that only a defect reaches. Files: `server.rs` and `client.rs` for the
-//! real program, `strace.rs` and `system.rs` for what the kernel says of it, `folding.rs` for what its files say of a fold, and `world.rs`
-//! for a server inside the test with virtual time.
+//! real program, `bench.rs` for crowds, `strace.rs` and `system.rs` for what the kernel says of it, `folding.rs` for what its files say of
+//! a fold, and `world.rs` for a server inside the test with virtual time.
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
+pub(crate) mod bench;
 pub(crate) mod client;
 pub(crate) mod folding;
 pub(crate) mod server;
