@@ -23,7 +23,8 @@ use std::task::{Context, Poll, Waker};
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::job::Job;
-use crate::engine::member_list::{MemberList, Seat};
+use crate::engine::member_list::MemberList;
+use crate::engine::record::WaitsFor;
 use crate::engine::waker;
 use crate::engine::word::Word;
 
@@ -92,8 +93,7 @@ impl<F: Future> Branches<F> {
         let core = context::current();
         for (index, branch) in self.branches.iter_mut().enumerate() {
             let index = u32::try_from(index).expect("fewer branches than slots");
-            let seat = Seat { list: self.list.clone(), index, number: index };
-            branch.word = core.insert(Job::Member(seat), self.place);
+            branch.word = core.insert(Job::Member(self.list.sit(index, index, core.record(self.place))));
             core.enqueue(branch.word);
         }
         self.core = Some(core);
@@ -127,13 +127,10 @@ impl<F: Future> Branches<F> {
         let waker = self.waker(index);
         let Some(future) = &mut self.branches[index].future else { return Poll::Pending };
         // What it waits for it tells its task, as everybody does. If it does not, what its neighbour has told is not taken for its own.
-        context::waits_for("");
+        context::waits_for(&"");
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-        if let Some(core) = &self.core
-            && let Some(task) = context::current_task_of(core.id)
-            && let Some(told) = core.with_slot(task, |slot| (slot.waits_for, slot.awaits))
-        {
-            core.with_slot(self.branches[index].word, |slot| (slot.waits_for, slot.awaits) = told);
+        if polled.is_pending() {
+            self.list.record(index as u32, context::note_told);
         }
         if polled.is_ready() {
             self.drop_branch(index);
@@ -147,13 +144,14 @@ impl<F: Future> Branches<F> {
         let future = branch.future.take();
         self.alive -= usize::from(future.is_some());
         if let Some(core) = &self.core {
-            core.drop_safely(core.remove(branch.word), "task-local value", self.place);
+            let slot = core.remove(branch.word);
+            core.drop_safely((slot, self.list.rise(index as u32, branch.word)), "task-local value", self.place);
             core.drop_safely(future, "branch", self.place);
         }
     }
 
     /// Ends a poll of the owner: what is left over comes in the next one. Ready when no branch is left.
-    pub(crate) fn end(&mut self, what: &'static str) -> Poll<()> {
+    pub(crate) fn end(&mut self, what: WaitsFor) -> Poll<()> {
         if self.alive == 0 {
             return Poll::Ready(());
         }
@@ -167,8 +165,9 @@ impl<F> Drop for Branches<F> {
     /// The slots go first, so that what the futures wake in their destructors finds nobody.
     fn drop(&mut self) {
         let Some(core) = &self.core else { return };
-        for branch in &self.branches {
-            core.drop_safely(core.remove(branch.word), "task-local value", self.place);
+        for (index, branch) in (0..).zip(&self.branches) {
+            let slot = core.remove(branch.word);
+            core.drop_safely((slot, self.list.rise(index, branch.word)), "task-local value", self.place);
         }
         for branch in &mut self.branches {
             core.drop_safely(branch.future.take(), "branch", self.place);

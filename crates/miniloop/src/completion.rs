@@ -17,6 +17,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::dump;
 use crate::engine::context::{self, Home};
+use crate::engine::record::WaitsFor;
+use crate::engine::waker;
 use crate::mutant::{Mutant, is_broken};
 use crate::wait_queue::{Key, WaitQueue, exchange, wake_all};
 
@@ -35,7 +37,8 @@ enum State<R> {
 enum Readers {
     /// The one reader of a value that is not shared: no allocation.
     Sole(Option<Waker>),
-    Many(WaitQueue),
+    /// Apart, because few are shared.
+    Many(Box<WaitQueue>),
 }
 
 impl<R> Completion<R> {
@@ -64,7 +67,7 @@ impl<R> Completion<R> {
     /// Lets many wait from now on.
     pub(crate) fn share(&self) {
         let before = match &mut *self.state.borrow_mut() {
-            State::Pending(readers) => mem::replace(readers, Readers::Many(WaitQueue::new())),
+            State::Pending(readers) => mem::replace(readers, Readers::Many(Box::new(WaitQueue::new()))),
             _ => return,
         };
         // The waker of who waited alone: to drop it may be foreign code.
@@ -94,13 +97,21 @@ impl<R> Completion<R> {
     ///
     /// # Panics
     /// When the value has been taken, or under another loop than the first time.
-    pub(crate) fn poll_take(&self, cx: &Context<'_>, what: &'static str) -> Poll<R> {
-        if let Some(value) = self.take() {
-            return Poll::Ready(value);
+    pub(crate) fn poll_take(&self, cx: &Context<'_>, what: &str, waits_for: WaitsFor) -> Poll<R> {
+        let is_registered = match &mut *self.state.borrow_mut() {
+            State::Pending(Readers::Sole(place)) => {
+                self.home.check(what);
+                waker::exchange_own(place, cx.waker())
+            }
+            state => match mem::replace(state, State::Taken) {
+                State::Ready(value) => return Poll::Ready(value),
+                _ => panic!("this {what} was polled after it had given its value"),
+            },
+        };
+        context::waits_for(waits_for);
+        if is_registered {
+            return Poll::Pending;
         }
-        assert!(self.is_pending(), "this {what} was polled after it had given its value");
-        self.home.check(what);
-        context::waits_for(in_words(what));
         self.register_sole(cx.waker());
         // The value may have come while the waker was cloned.
         self.take().map_or(Poll::Pending, Poll::Ready)
@@ -146,12 +157,12 @@ impl<R> Completion<R> {
     }
 
     /// The poll of one of many readers. `key` is its place in the queue, which it keeps when it polls again.
-    pub(crate) fn poll_shared(&self, cx: &Context<'_>, key: &mut Option<Key>, what: &'static str) -> Poll<Rc<R>> {
+    pub(crate) fn poll_shared(&self, cx: &Context<'_>, key: &mut Option<Key>, what: &str) -> Poll<Rc<R>> {
         if let Some(value) = self.shared_value() {
             return Poll::Ready(value);
         }
         self.home.check(what);
-        context::waits_for(in_words(what));
+        context::waits_for(&dump::SHARED_RESULT);
         self.register_shared(key, cx.waker());
         // As above.
         self.shared_value().map_or(Poll::Pending, Poll::Ready)
@@ -187,16 +198,6 @@ impl<R> Completion<R> {
             _ => None,
         };
         drop(waker);
-    }
-}
-
-/// What a reader of `what` waits for.
-fn in_words(what: &str) -> &'static str {
-    match what {
-        "task" => dump::TASK,
-        "promise" => "a promise",
-        "member of a task group" => dump::MEMBER,
-        _ => dump::SHARED_RESULT,
     }
 }
 

@@ -212,9 +212,9 @@ impl TaskDump {
 
 // What they say that wait for one whom a dump names.
 
-pub(crate) const TASK: &str = "a task";
-pub(crate) const SHARED_RESULT: &str = "a shared result";
-pub(crate) const MEMBER: &str = "a member of a task group";
+pub(crate) static TASK: &str = "a task";
+pub(crate) static SHARED_RESULT: &str = "a shared result";
+pub(crate) static MEMBER: &str = "a member of a task group";
 
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

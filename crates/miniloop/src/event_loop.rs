@@ -6,12 +6,12 @@
 //!            run_once, run_ready                one poll and one round, for a host with a loop of its own
 //! ```
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -237,23 +237,25 @@ impl EventLoop {
         let locals = locals::current();
         let running = Running::start(&self.core)?;
         let main = MainSlot::insert(&self.core, locals, Location::caller());
-        let value = RefCell::new(None);
+        let value = Cell::new(None);
+        let is_done = Cell::new(false);
         let level = Level::new();
         {
             let mut future = pin!(future);
             let mut poll = |waker: &Waker| {
-                if value.borrow().is_some() {
+                if is_done.get() {
                     return;
                 }
-                let inside = level.enter_job(&self.core, waker);
-                let polled = future.as_mut().poll(&mut Context::from_waker(waker));
-                drop(inside);
-                match polled {
-                    Poll::Ready(ready) => *value.borrow_mut() = Some(ready),
+                let poll = || catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(waker))));
+                match level.as_job(&self.core, waker, poll).unwrap_or_else(|payload| resume_unwind(payload)) {
+                    Poll::Ready(ready) => {
+                        value.set(Some(ready));
+                        is_done.set(true);
+                    }
                     Poll::Pending => skip_unreachable(&self.core, main.word, &level),
                 }
             };
-            turn::run(&self.core, &mut poll, || value.borrow().is_some())?;
+            turn::run(&self.core, &mut poll, &is_done)?;
         }
         drop(main);
         drop(running);
@@ -267,7 +269,7 @@ impl EventLoop {
     /// As [`run_until_complete`](EventLoop::run_until_complete), except that being stopped is none.
     pub fn run_forever(&mut self) -> Result<(), LoopError> {
         let _running = Running::start(&self.core)?;
-        turn::run(&self.core, &mut |_| (), || false)
+        turn::run(&self.core, &mut |_| (), &Cell::new(false))
     }
 
     /// One poll, which waits when there is nothing to do, and one round. For hosts and tests that turn the loop by hand.
@@ -409,7 +411,7 @@ struct MainSlot<'a> {
 impl<'a> MainSlot<'a> {
     fn insert(core: &'a Core, locals: Locals, place: &'static Location<'static>) -> MainSlot<'a> {
         let _locals = locals::enter(locals);
-        let word = core.insert(Job::Main, place);
+        let word = core.insert(Job::Main(Rc::new(core.record(place))));
         core.schedule(word);
         MainSlot { core, word }
     }

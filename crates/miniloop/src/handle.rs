@@ -16,6 +16,7 @@ use crate::driver::{Direction, Discarded, Driver};
 use crate::engine::context::{self, Entered};
 use crate::engine::core::{Core, ErrorHandler};
 use crate::engine::job::{Cause, Job, Repeat};
+use crate::engine::record::Origin;
 use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::error::LoopError;
@@ -103,7 +104,8 @@ impl LoopHandle {
     /// Runs `callback` at `deadline` of the loop's clock. Equal deadlines run in the order in which they were set.
     #[track_caller]
     pub fn call_at<O: Outcome>(&self, deadline: Instant, callback: impl FnOnce() -> O + 'static) -> TimerHandle {
-        let word = self.core.admit(self.core.must_accept_work(), Location::caller(), |_| once(callback));
+        let place = Location::caller();
+        let word = self.core.admit(self.core.must_accept_work(), place, |_| once(callback, place));
         self.arm(word, deadline)
     }
 
@@ -134,7 +136,8 @@ impl LoopHandle {
     pub fn call_every<O: Outcome>(&self, period: Duration, callback: impl FnMut() -> O + 'static) -> TimerHandle {
         let deadline = self.core.now() + period;
         let cause = Cause::Period { period, next: Cell::new(deadline) };
-        let word = self.core.admit(self.core.must_accept_work(), Location::caller(), |_| repeat(callback, cause));
+        let place = Location::caller();
+        let word = self.core.admit(self.core.must_accept_work(), place, |_| repeat(callback, cause, place));
         self.arm(word, deadline)
     }
 
@@ -261,7 +264,7 @@ impl LoopHandle {
         callback: impl FnOnce() -> O + 'static,
         place: &'static Location<'static>,
     ) -> CallbackHandle {
-        let word = self.core.admit(is_wanted, place, |_| once(callback));
+        let word = self.core.admit(is_wanted, place, |_| once(callback, place));
         self.core.schedule(word);
         CallbackHandle { core: self.core.clone(), word }
     }
@@ -282,7 +285,7 @@ impl LoopHandle {
     ) -> io::Result<()> {
         let cause = Cause::Readiness { fd: fd.as_raw_fd(), direction };
         let is_wanted = self.core.accepts_work().map_err(io::Error::other)?;
-        let word = self.core.admit(is_wanted, place, |_| repeat(callback, cause));
+        let word = self.core.admit(is_wanted, place, |_| repeat(callback, cause, place));
         if word == Word::STALE {
             return Ok(());
         }
@@ -321,12 +324,13 @@ pub(crate) fn cancel_discarded(core: &Core, discarded: Discarded) {
     discarded.callbacks().for_each(|callback| core.cancel(waker::word_of(callback)));
 }
 
-fn once<O: Outcome>(callback: impl FnOnce() -> O + 'static) -> Job {
-    Job::Once(Box::new(move || callback().into_flow()))
+fn once<O: Outcome>(callback: impl FnOnce() -> O + 'static, place: &'static Location<'static>) -> Job {
+    Job::once(place, move || callback().into_flow())
 }
 
-fn repeat<O: Outcome>(mut callback: impl FnMut() -> O + 'static, cause: Cause) -> Job {
-    Job::Repeat(Rc::new(Repeat { callback: RefCell::new(Box::new(move || callback().into_flow())), cause }))
+fn repeat<O: Outcome>(mut callback: impl FnMut() -> O + 'static, cause: Cause, place: &'static Location<'static>) -> Job {
+    let callback = RefCell::new(Box::new(move || callback().into_flow()));
+    Job::Repeat(Rc::new(Repeat { origin: Origin::new(place), callback, cause }))
 }
 
 impl fmt::Debug for LoopHandle {

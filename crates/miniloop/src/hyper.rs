@@ -32,7 +32,6 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -191,7 +190,7 @@ impl Future for Nap {
         let core = context::current();
         let polled = match self.armed {
             None => {
-                self.armed = Some((core.number, core.arm_waker(self.deadline, cx.waker().clone(), Location::caller())));
+                self.armed = Some((core.number, core.arm_waker(self.deadline, cx.waker().clone())));
                 Poll::Pending
             }
             Some((home, word)) => {
@@ -199,7 +198,7 @@ impl Future for Nap {
                 core.poll_armed(word, self.deadline, cx)
             }
         };
-        context::waiting_for("a time limit of hyper", polled)
+        context::waiting_for(&"a time limit of hyper", polled)
     }
 }
 

@@ -66,7 +66,7 @@ impl<F: Future> Future for JoinAll<F> {
                 this.outputs[branch.index] = Some(output);
             }
         }
-        ready!(this.branches.end("all futures of a join"));
+        ready!(this.branches.end(&"all futures of a join"));
         this.is_done = true;
         Poll::Ready(std::mem::take(&mut this.outputs).into_iter().flatten().collect())
     }
@@ -146,7 +146,7 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for TryJoinAll<T, F> {
                 }
             }
         }
-        ready!(branches.end("all futures of a join"));
+        ready!(branches.end(&"all futures of a join"));
         this.branches = None;
         Poll::Ready(Ok(std::mem::take(&mut this.values).into_iter().flatten().collect()))
     }

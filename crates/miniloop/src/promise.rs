@@ -150,7 +150,7 @@ impl<T, E> Future for CancelWait<'_, T, E> {
         if wait.state.is_cancelled.get() {
             return context::poll_at_once(cx);
         }
-        context::waits_for("the end of a promise");
+        context::waits_for(&"the end of a promise");
         // Cloned before the borrow, and what it displaces is dropped after: both may be foreign code.
         let mut waker = cx.waker().clone();
         if wait.state.is_cancelled.get() {
@@ -212,7 +212,7 @@ impl<T: 'static, E: 'static> Promise<T, E> {
             let result = self.state.completion.take();
             result.map_or(Ok(std::ops::ControlFlow::Continue(())), |result| callback(result).into_flow())
         };
-        let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::Once(Box::new(take)));
+        let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::once(Location::caller(), take));
         state.completion.register_sole(&waker::of(word));
         if !state.completion.is_pending() {
             core.schedule(word);
@@ -238,7 +238,7 @@ impl<T, E> Future for Promise<T, E> {
     type Output = Result<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        self.state.completion.poll_take(cx, "promise")
+        self.state.completion.poll_take(cx, "promise", &"a promise")
     }
 }
 

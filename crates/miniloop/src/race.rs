@@ -16,6 +16,7 @@ use crate::branches::Branches;
 use crate::engine::cancel::{CancelReason, Level};
 use crate::engine::context;
 use crate::engine::core::Core;
+use crate::engine::record::WaitsFor;
 
 /// Runs `futures` beside each other until the first one ends, then cancels the others gracefully and waits until they have ended.
 ///
@@ -152,7 +153,7 @@ impl<F: Future> Future for Race<F> {
         while let Some(branch) = this.branches.next(&mut turn) {
             this.run(&core, branch.index, branch.was_woken);
         }
-        let what = if this.ended.is_empty() { "the first future of a race" } else { "the losers of a race" };
+        let what: WaitsFor = if this.ended.is_empty() { &"the first future of a race" } else { &"the losers of a race" };
         ready!(this.branches.end(what));
         if this.ended.is_empty() {
             // Nobody takes part.

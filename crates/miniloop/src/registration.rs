@@ -17,6 +17,7 @@ use futures_core::FusedFuture;
 use crate::driver::{Direction, Driver, Kind, SourceId};
 use crate::engine::context;
 use crate::engine::core::Core;
+use crate::engine::record::WaitsFor;
 use crate::handle::cancel_discarded;
 use crate::wait_queue::Key;
 
@@ -27,7 +28,7 @@ pub(crate) struct Registration {
     /// `None` for what cannot be watched.
     id: Option<SourceId>,
     /// What its reads wait for, as dumps say it.
-    reads: &'static str,
+    reads: WaitsFor,
 }
 
 /// How a caller waits when there is nothing.
@@ -48,7 +49,7 @@ impl Registration {
         let core = context::current();
         let (id, discarded) = core.driver()?.register(fd, kind, is_ready)?;
         cancel_discarded(&core, discarded);
-        Ok(Self { core, id: Some(id), reads: "a descriptor to become readable" })
+        Ok(Self { core, id: Some(id), reads: &"a descriptor to become readable" })
     }
 
     /// The place of what cannot be watched because it never makes anybody wait for an event: a regular file, `/dev/null`. Its every system
@@ -58,11 +59,11 @@ impl Registration {
     /// Outside a loop.
     #[track_caller]
     pub(crate) fn always_ready() -> Self {
-        Self { core: context::current(), id: None, reads: "" }
+        Self { core: context::current(), id: None, reads: &"" }
     }
 
     /// Has dumps say what is read here.
-    pub(crate) fn reading(mut self, what: &'static str) -> Self {
+    pub(crate) fn reading(mut self, what: WaitsFor) -> Self {
         self.reads = what;
         self
     }
@@ -95,7 +96,7 @@ impl Registration {
         }
         context::waits_for(match direction {
             Direction::Read => self.reads,
-            Direction::Write => "a descriptor to become writable",
+            Direction::Write => &"a descriptor to become writable",
         });
         let mut waker = cx.waker().clone();
         self.with_driver(|driver, id| match place {

@@ -233,7 +233,7 @@ impl<T> Future for RemoteTask<T> {
         // A loop that awaits a task of its own must let its clock go on: the task may be waiting for just that.
         let polled = poll_counted(cx, |core| Arc::ptr_eq(&core.inbox, &self.home), |cx| self.result.poll(cx));
         let Poll::Ready(result) = polled else {
-            context::waits_for("a task that was spawned through a `Remote`");
+            context::waits_for(&"a task that was spawned through a `Remote`");
             return Poll::Pending;
         };
         self.is_over = true;

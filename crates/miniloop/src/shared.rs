@@ -63,12 +63,13 @@ impl<R: 'static> Shared<R> {
     pub fn on_done<O: Outcome>(&self, callback: impl FnOnce(Rc<R>) -> O + 'static) -> CallbackHandle {
         let core = context::current();
         let mut reader = self.clone();
-        let word = core.admit(core.must_accept_work(), Location::caller(), |word| {
+        let place = Location::caller();
+        let word = core.admit(core.must_accept_work(), place, |word| {
             reader.source.completion().register_shared(&mut reader.key, &waker::of(word));
-            Job::Once(Box::new(move || {
+            Job::once(place, move || {
                 let value = reader.source.completion().shared_value();
                 value.map_or(Ok(std::ops::ControlFlow::Continue(())), |value| callback(value).into_flow())
-            }))
+            })
         });
         if !self.source.completion().is_pending() {
             core.schedule(word);

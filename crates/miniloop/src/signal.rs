@@ -108,7 +108,7 @@ impl Signals {
     #[track_caller]
     pub fn new(signals: impl IntoIterator<Item = Signal>) -> io::Result<Signals> {
         let pending = Arc::new(Pending { bits: AtomicU64::new(0), doorbell: Doorbell::new()? });
-        let registration = Registration::new(pending.doorbell.as_fd(), Kind::Other, false)?.reading("a signal");
+        let registration = Registration::new(pending.doorbell.as_fd(), Kind::Other, false)?.reading(&"a signal");
         let mut listening = Signals { registration, pending, handlers: Vec::new() };
         for signal in signals {
             listening.handlers.push(install(signal, listening.pending.clone())?);

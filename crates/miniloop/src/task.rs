@@ -26,19 +26,21 @@ use std::time::Duration;
 use futures_core::FusedFuture;
 
 use crate::completion::Completion;
+use crate::dump;
 use crate::engine::cancel_tree::CancelReason;
 use crate::engine::context;
 use crate::engine::core::Core;
-use crate::engine::job::{Job, RunTask, Slot};
+use crate::engine::job::{Job, Slot};
 use crate::engine::locals;
 use crate::engine::probes::DEBUG;
+use crate::engine::task_head::{Spawned, TaskHead};
 use crate::engine::waker;
 use crate::engine::word::Word;
 use crate::handle::{CallbackHandle, LoopHandle};
 use crate::outcome::{Failure, Outcome};
 use crate::report::{Report, ReportKind};
 use crate::shared::{Shared, Source};
-use crate::task_cell::{Finished, Join, Owner, TaskCell, settle};
+use crate::task_cell::{Finished, Join, JoinTask, Owner, TaskBody, settle};
 use crate::task_error::TaskError;
 
 /// Spawns a task on the running loop. Its first poll comes in the next round, after everything that is ready already.
@@ -80,19 +82,18 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
     core.tasks_spawned.set(number + 1);
     // A parent is looked up among the tasks of its own loop.
     let parent = context::current_task_of(core.id);
-    let cell_of = |word| Rc::pin(TaskCell::new(future, word, number, parent, place));
+    let task_of = |word| Rc::pin(Spawned { head: TaskHead::new(word, number, parent, core.record(place)), body: TaskBody::new(future) });
     if !is_wanted {
-        let cell = cell_of(Word::STALE);
-        cell.drop_future(&mut |report| core.report(report));
-        return Task { cell: Some(cell), core: core.clone() };
+        let task = task_of(Word::STALE);
+        task.drop_future(&mut |report| core.report(report));
+        return Task { cell: Some(task), core: core.clone() };
     }
     let mut handle = None;
-    let word = core.insert_with(place, |word| {
-        let cell = cell_of(word);
-        handle = Some(cell.clone() as Pin<Rc<dyn Join<F::Output>>>);
-        Job::Task(cell)
+    core.insert_task(|word| {
+        let task = task_of(word);
+        handle = Some(task.clone() as JoinTask<F::Output>);
+        task
     });
-    core.enqueue(word);
     Task { cell: handle, core: core.clone() }
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn spawn_on<F: Future + 'static>(core: &Rc<Core>, future: F, place: &
 #[must_use = "dropping a task cancels it: await it, keep it, or `detach` it"]
 pub struct Task<T> {
     /// `None` once it has been detached.
-    cell: Option<Pin<Rc<dyn Join<T>>>>,
+    cell: Option<JoinTask<T>>,
     core: Rc<Core>,
 }
 
@@ -145,33 +146,33 @@ impl<T> Task<T> {
     /// ```
     pub fn cancel_within(&self, grace: Duration) {
         if let Some(cell) = self.unfinished() {
-            cell.level().request(&self.core, CancelReason::Cancelled, self.core.now() + grace);
-            self.core.enqueue(cell.word());
+            cell.head.level.request(&self.core, CancelReason::Cancelled, self.core.now() + grace);
+            self.core.enqueue(cell.head.word);
         }
     }
 
     /// Ends the task without clean-up: its future is dropped in its own next job, whatever it is doing.
     pub fn abort(&self) {
         if let Some(cell) = self.unfinished() {
-            cell.level().abort(&self.core, CancelReason::Cancelled);
-            self.core.enqueue(cell.word());
+            cell.head.level.abort(&self.core, CancelReason::Cancelled);
+            self.core.enqueue(cell.head.word);
         }
     }
 
     /// Whether the task has been asked to stop, and has neither ended nor [absorbed](crate::Cleanup::absorb) that since.
     #[doc(alias = "cancelling")]
     pub fn is_cancel_requested(&self) -> bool {
-        self.unfinished().is_some_and(|cell| cell.level().is_requested(&self.core))
+        self.unfinished().is_some_and(|cell| cell.head.level.is_requested(&self.core))
     }
 
-    fn unfinished(&self) -> Option<&Pin<Rc<dyn Join<T>>>> {
-        self.cell.as_ref().filter(|cell| cell.completion().is_pending())
+    fn unfinished(&self) -> Option<&JoinTask<T>> {
+        self.cell.as_ref().filter(|cell| cell.body.completion().is_pending())
     }
 
     /// Whether the task has ended.
     #[doc(alias = "done")]
     pub fn is_finished(&self) -> bool {
-        self.cell.as_ref().is_none_or(|cell| !cell.completion().is_pending())
+        self.cell.as_ref().is_none_or(|cell| !cell.body.completion().is_pending())
     }
 
     /// Waits for the end without taking the result.
@@ -181,13 +182,13 @@ impl<T> Task<T> {
 
     /// What `look` says of the result; false while there is none.
     pub(crate) fn inspect(&self, look: impl FnOnce(&Result<T, TaskError>) -> bool) -> bool {
-        self.cell.as_ref().and_then(|cell| cell.completion().inspect(look)).unwrap_or(false)
+        self.cell.as_ref().and_then(|cell| cell.body.completion().inspect(look)).unwrap_or(false)
     }
 
     /// The name that was set, or `task-7` for the eighth task of its loop.
     #[doc(alias = "get_name")]
     pub fn name(&self) -> String {
-        self.cell.as_ref().map_or_else(String::new, |cell| cell.name())
+        self.cell.as_ref().map_or_else(String::new, |cell| cell.head.name())
     }
 
     /// Names the task in reports and dumps.
@@ -201,14 +202,14 @@ impl<T> Task<T> {
     #[doc(alias = "set_name")]
     pub fn named(self, name: impl Into<String>) -> Task<T> {
         if let Some(cell) = &self.cell {
-            cell.set_name(name.into().into());
+            cell.head.set_name(name.into().into());
         }
         self
     }
 
     /// The identity of the task, which [`current_task`] returns inside it.
     pub fn id(&self) -> TaskId {
-        TaskId(self.cell.as_ref().map_or(Word::STALE, |cell| cell.word()))
+        TaskId(self.cell.as_ref().map_or(Word::STALE, |cell| cell.head.word))
     }
 }
 
@@ -227,16 +228,16 @@ impl<T: 'static> Task<T> {
         T: Outcome,
     {
         let Some(cell) = self.cell.take() else { return };
-        match cell.completion().take() {
+        match cell.body.completion().take() {
             None => {
-                cell.set_owner(Owner::Loop(T::into_flow));
-                cell.completion().forget_sole();
+                cell.body.set_owner(Owner::Loop(T::into_flow));
+                cell.body.completion().forget_sole();
             }
             Some(result) => {
-                let _locals = locals::enter(cell.locals());
+                let _locals = locals::enter(cell.head.record.origin.locals.clone());
                 let settled = catch_unwind(AssertUnwindSafe(|| settle(result, T::into_flow)));
                 if let Err(failure) = settled.unwrap_or_else(|payload| Err(Failure::Panic(payload))) {
-                    self.core.report(Report::of_failure(failure, format!("task `{}`", cell.name()), cell.place()));
+                    self.core.report(Report::of_failure(failure, format!("task `{}`", cell.head.name()), cell.head.place()));
                 }
             }
         }
@@ -263,13 +264,13 @@ impl<T: 'static> Task<T> {
         let core = self.core.clone();
         let cell = self.cell.clone();
         let take = move || {
-            let result = self.cell.as_ref().and_then(|cell| cell.completion().take());
+            let result = self.cell.as_ref().and_then(|cell| cell.body.completion().take());
             result.map_or(Ok(ControlFlow::Continue(())), |result| callback(result).into_flow())
         };
-        let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::Once(Box::new(take)));
+        let word = core.admit(core.must_accept_work(), Location::caller(), |_| Job::once(Location::caller(), take));
         if let Some(cell) = cell {
-            cell.completion().register_sole(&waker::of(word));
-            if !cell.completion().is_pending() {
+            cell.body.completion().register_sole(&waker::of(word));
+            if !cell.body.completion().is_pending() {
                 core.schedule(word);
             }
         }
@@ -296,11 +297,11 @@ impl<T> Future for Task<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(cell) = &self.cell else { return Poll::Pending };
-        let polled = cell.completion().poll_take(cx, "task");
+        let polled = cell.body.completion().poll_take(cx, "task", &dump::TASK);
         assert!(
-            polled.is_ready() || context::current_task() != Some(cell.word()),
+            polled.is_ready() || context::current_task() != Some(cell.head.word),
             "task `{}` awaits itself and would never end",
-            cell.name()
+            cell.head.name()
         );
         polled
     }
@@ -308,14 +309,14 @@ impl<T> Future for Task<T> {
 
 impl<T> FusedFuture for Task<T> {
     fn is_terminated(&self) -> bool {
-        self.cell.as_ref().is_none_or(|cell| cell.completion().is_taken())
+        self.cell.as_ref().is_none_or(|cell| cell.body.completion().is_taken())
     }
 }
 
 impl<T> Source<Result<T, TaskError>> for Task<T> {
     fn completion(&self) -> &Completion<Result<T, TaskError>> {
         match &self.cell {
-            Some(cell) => cell.completion(),
+            Some(cell) => cell.body.completion(),
             None => unreachable!("only `detach` takes the cell, and it takes the task with it"),
         }
     }
@@ -323,18 +324,18 @@ impl<T> Source<Result<T, TaskError>> for Task<T> {
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        let Some(cell) = &self.cell else { return };
-        if self.core.probes.has(DEBUG) && cell.completion().is_pending() {
-            report_unawaited(&self.core, &**cell);
+        let Some(cell) = self.cell.as_ref().filter(|cell| !cell.body.completion().is_taken()) else { return };
+        if self.core.probes.has(DEBUG) && cell.body.completion().is_pending() {
+            report_unawaited(&self.core, cell);
         }
         self.cancel();
-        cell.set_owner(Owner::Nobody);
-        cell.completion().forget_sole();
-        if let Some(Err(error)) = cell.completion().take()
+        cell.body.set_owner(Owner::Nobody);
+        cell.body.completion().forget_sole();
+        if let Some(Err(error)) = cell.body.completion().take()
             && let Some(payload) = error.into_panic()
         {
-            let report = Report::of_panic(ReportKind::Panic, payload, format!("task `{}`", cell.name()), cell.place());
-            let _locals = locals::enter(cell.locals());
+            let report = Report::of_panic(ReportKind::Panic, payload, format!("task `{}`", cell.head.name()), cell.head.place());
+            let _locals = locals::enter(cell.head.record.origin.locals.clone());
             self.core.report(report);
         }
     }
@@ -342,24 +343,24 @@ impl<T> Drop for Task<T> {
 
 /// In debug mode: says that a task is dropped which nobody has ever awaited, most likely by mistake. Asking it to stop first says that it
 /// is none; neither is one whose owner ends because it is cancelled or panics, or with its loop.
-fn report_unawaited<T>(core: &Core, task: &dyn Join<T>) {
+fn report_unawaited<T>(core: &Core, task: &Spawned<dyn Join<T>>) {
     let mut is_awaited = false;
-    task.completion().readers(&mut |_| is_awaited = true);
+    task.body.completion().readers(&mut |_| is_awaited = true);
     let is_cancelled =
-        |word| core.with_slot(word, |slot| matches!(&slot.job, Job::Task(owner) if owner.level().is_requested(core))) == Some(true);
+        |word| core.with_slot(word, |slot| matches!(&slot.job, Job::Task(owner) if owner.head.level.is_requested(core))) == Some(true);
     if context::current_task_of(core.id).is_some_and(is_cancelled) {
         return;
     }
-    if is_awaited || task.level().is_requested(core) || !matches!(core.accepts_work(), Ok(true)) || std::thread::panicking() {
+    if is_awaited || task.head.level.is_requested(core) || !matches!(core.accepts_work(), Ok(true)) || std::thread::panicking() {
         return;
     }
-    let message = match core.with_slot(task.word(), |slot| slot.polls) {
-        Some(0) => "before it ran, and so will not",
+    let message = match task.head.record.polls.get() {
+        0 => "before it ran, and so will not",
         _ => "while it was pending, and so cancelled; nobody has ever awaited it",
     };
     let message = format!("{message}: await it, keep it, `detach` it, or `cancel` it first");
-    let report = Report::new(ReportKind::Unawaited, format!("task `{}`", task.name()), task.place(), message);
-    core.report(report.with_parents(core.parents_of(task.word())));
+    let report = Report::new(ReportKind::Unawaited, format!("task `{}`", task.head.name()), task.head.place(), message);
+    core.report(report.with_parents(core.parents_of(task.head.word)));
 }
 
 impl<T> fmt::Debug for Task<T> {
@@ -372,7 +373,7 @@ impl<T> fmt::Debug for Task<T> {
 pub(crate) fn cancel_by_id(core: &Core, TaskId(word): TaskId) {
     let task_of = |slot: &mut Slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None };
     if let Some(task) = core.with_slot(word, task_of).flatten() {
-        task.level().request(core, CancelReason::Cancelled, core.now() + core.grace.get());
+        task.head.level.request(core, CancelReason::Cancelled, core.now() + core.grace.get());
         core.enqueue(word);
     }
 }

@@ -190,7 +190,7 @@ impl Sleep {
 
     fn start(&mut self, cx: &Context<'_>) {
         self.state = match self.deadline {
-            Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone(), self.place)),
+            Some(deadline) => State::Waiting(self.core.arm_waker(deadline, cx.waker().clone())),
             None => {
                 cx.waker().wake_by_ref();
                 State::Waiting(Word::STALE)
@@ -204,7 +204,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let polled = self.poll_as_limit(cx);
-        context::waiting_for("a deadline", polled)
+        context::waiting_for(&"a deadline", polled)
     }
 }
 

@@ -72,7 +72,7 @@ impl<T, P: FnMut(&Result<T, TaskError>) -> bool> Future for Wait<'_, T, P> {
                 has_enough |= this.tasks[branch.index].inspect(&mut this.is_enough);
             }
         }
-        let polled = branches.end("some of several tasks");
+        let polled = branches.end(&"some of several tasks");
         if polled.is_pending() && !has_enough {
             return Poll::Pending;
         }
@@ -173,7 +173,7 @@ impl<F: Future> Stream for AsCompleted<F> {
                 return Poll::Ready(Some((branch.index, output)));
             }
         }
-        ready!(branches.end("the next of several futures"));
+        ready!(branches.end(&"the next of several futures"));
         Poll::Ready(None)
     }
 

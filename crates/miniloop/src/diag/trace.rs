@@ -223,7 +223,7 @@ impl Future for Finish {
             return Poll::Ready(Err(error));
         }
         let polled = poll_counted(cx, |_| false, |cx| self.written.poll(cx));
-        let result = ready!(context::waiting_for("a trace to be written", polled));
+        let result = ready!(context::waiting_for(&"a trace to be written", polled));
         self.is_over = true;
         Poll::Ready(result.unwrap_or_else(|| Err(io::Error::other("the thread that writes a trace has vanished"))))
     }

@@ -135,7 +135,9 @@ fn attach(core: &Core) -> Arc<Pulse> {
     let pulse = core.probes.pulse.borrow_mut().get_or_insert_default().clone();
     pulse.readers.fetch_add(1, Ordering::Relaxed);
     core.probes.set(PULSE, true);
-    if let Some((word, place)) = context::current_task_of(core.id).and_then(|word| core.with_slot(word, |slot| (word, slot.place))) {
+    if let Some((word, place)) =
+        context::current_task_of(core.id).and_then(|word| core.with_record(word, |record| (word, record.origin.place)))
+    {
         let subject = core.describe(word).unwrap_or_else(|| Subject::Main.to_string());
         pulse.begin(subject, place, core.probes.counters.polls.get());
     }

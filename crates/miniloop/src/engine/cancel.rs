@@ -17,7 +17,7 @@
 //! end      level.remove(), then drop the body: what it held answers to the level above at once. Dropping the level does the same.
 //! ```
 //!
-//! The level of a job (a task, the main future) is the bottom of the path: `run_job.rs` enters it with [`Level::enter_job`]. A level
+//! The level of a job (a task, the main future) is the bottom of the path: `run_job.rs` enters it with [`Level::as_job`]. A level
 //! belongs to the loop under which it is polled, and to one only.
 //!
 //! A [`Point`] is what registers below levels: a catch point or a shield. It may be polled anywhere, moved to another task or loop, and
@@ -82,16 +82,22 @@ impl Level {
         Inside { core, level: self, waker }
     }
 
-    /// The same for the level of a job: the bottom of the path while the job runs.
-    #[inline]
-    pub(crate) fn enter_job<'a>(&'a self, core: &'a Core, waker: &'a Waker) -> InsideJob<'a> {
+    /// The same for the level of a job, the bottom of the path while the job runs. `act` must not panic.
+    #[inline(always)]
+    pub(crate) fn as_job<R>(&self, core: &Core, waker: &Waker, act: impl FnOnce() -> R) -> R {
         let node = self.node.get();
         if node != Word::STALE {
             core.cancels.borrow_mut().set_inside(key_of(node), true);
         }
         self.place.set(BOTTOM);
         core.job_level.set(Some(node));
-        InsideJob { core, level: self, waker }
+        let acted = act();
+        let node = core.job_level.take().unwrap_or(Word::STALE);
+        if node != Word::STALE {
+            core.cancels.borrow_mut().set_inside(key_of(node), false);
+        }
+        self.leave(core, node, waker);
+        acted
     }
 
     /// Asks those below to stop, and to clean up until `deadline`, when their grace ends. The caller sees to it that the owner is polled.
@@ -123,7 +129,7 @@ impl Level {
 
     /// It is not being polled and has no node: nothing can stand at it or below.
     #[inline]
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.place.get() == NOWHERE && self.node.get() == Word::STALE
     }
 
@@ -151,7 +157,7 @@ impl Level {
             _ if !is_busy => return Verdict::Drop,
             Some(_) => {}
             None => {
-                let word = core.insert(Job::Grace(key), Location::caller());
+                let word = core.insert(Job::Grace(key));
                 core.arm(word, request.deadline);
                 request.timer = Some(word);
             }
@@ -255,24 +261,6 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         let key = self.core.cancels.borrow_mut().pop();
         self.level.leave(self.core, word_of(self.core, key), self.waker);
-    }
-}
-
-/// A job is being polled.
-pub(crate) struct InsideJob<'a> {
-    core: &'a Core,
-    level: &'a Level,
-    waker: &'a Waker,
-}
-
-impl Drop for InsideJob<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let node = self.core.job_level.take().unwrap_or(Word::STALE);
-        if node != Word::STALE {
-            self.core.cancels.borrow_mut().set_inside(key_of(node), false);
-        }
-        self.level.leave(self.core, node, self.waker);
     }
 }
 

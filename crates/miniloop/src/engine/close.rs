@@ -6,16 +6,16 @@
 
 use std::cmp::Reverse;
 use std::panic::Location;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use crate::engine::context;
 use crate::engine::core::{Core, Phase};
 use crate::engine::failures;
-use crate::engine::job::{Job, RunTask};
+use crate::engine::job::Job;
 use crate::engine::locals;
 use crate::engine::pool_jobs::Unfinished;
 use crate::engine::registry;
+use crate::engine::task_head::AnyTask;
 use crate::engine::word::Word;
 use crate::instant::Instant;
 use crate::mutant::{Mutant, is_broken};
@@ -55,25 +55,23 @@ pub(crate) fn close(core: &Rc<Core>) {
     registry::unregister(core.id);
 }
 
-pub(crate) fn newest_first(core: &Core) -> Vec<(Word, Pin<Rc<dyn RunTask>>)> {
+pub(crate) fn newest_first(core: &Core) -> Vec<(Word, AnyTask)> {
     let mut tasks = core.select(|job| if let Job::Task(task) = job { Some(task.clone()) } else { None });
-    tasks.sort_by_key(|(_, task)| Reverse(task.number()));
+    tasks.sort_by_key(|(_, task)| Reverse(task.head.number));
     if is_broken(Mutant::CloseOldestFirst) {
         tasks.reverse();
     }
     tasks
 }
 
-fn drop_task(core: &Core, word: Word, task: Pin<Rc<dyn RunTask>>) {
-    let place = core.with_slot(word, |slot| slot.place);
+fn drop_task(core: &Core, word: Word, task: AnyTask) {
+    let place = task.head.place();
     let locals = core.enter_locals(word);
-    task.level().remove();
+    task.head.level.remove();
     task.drop_future(&mut |report| core.report(report.with_parents(core.parents_of(word))));
     drop(locals);
-    let slot = core.remove(word);
-    if let Some(place) = place {
-        core.drop_safely((slot, task), "value of a task", place);
-    }
+    core.remove_task(word);
+    core.drop_safely(task, "value of a task", place);
 }
 
 /// Tells the error handler of what has failed. What it brings itself is for the next time and, when it has gone, for the log: one that

@@ -8,8 +8,10 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{self, Poll, ready};
 
+use crate::dump;
 use crate::engine::core::Core;
 use crate::engine::probes;
+use crate::engine::record::{Record, WaitsFor};
 use crate::engine::word::{LoopId, Word};
 use crate::mutant::{Mutant, is_broken};
 
@@ -24,6 +26,10 @@ struct Context {
     is_running: Cell<bool>,
     /// The task that is being polled.
     task: Cell<Option<Word>>,
+    /// What its futures have said that they wait for.
+    waits_for: Cell<WaitsFor>,
+    /// The member of a group whose value that is, when it is that.
+    awaits: Cell<Word>,
 }
 
 thread_local! {
@@ -34,6 +40,8 @@ thread_local! {
             residents: Cell::new(std::ptr::null()),
             is_running: Cell::new(false),
             task: Cell::new(None),
+            waits_for: Cell::new(&""),
+            awaits: Cell::new(Word::STALE),
         }
     };
 }
@@ -194,8 +202,30 @@ pub(crate) fn current_task_of(id: LoopId) -> Option<Word> {
     current_task().filter(|task| task.loop_id() == id)
 }
 
+#[inline]
 pub(crate) fn set_current_task(task: Option<Word>) {
     CONTEXT.with(|context| context.task.set(task));
+}
+
+/// A task is about to be polled. It has yet to say what it waits for.
+#[inline]
+pub(crate) fn begin_task(task: Option<Word>) {
+    CONTEXT.with(|context| {
+        context.task.set(task);
+        context.waits_for.set(&"");
+    });
+}
+
+/// The poll is over: remembers what the task has said that it waits for.
+#[inline]
+pub(crate) fn note_told(record: &Record) {
+    CONTEXT.with(|context| {
+        let what = context.waits_for.get();
+        record.waits_for.set(what);
+        if std::ptr::eq(what, &dump::MEMBER) {
+            record.awaits.set(context.awaits.get());
+        }
+    });
 }
 
 /// Asked before an I/O or channel operation: pending, with the task woken, once this poll has had its share of them (O10). Who is no task,
@@ -266,25 +296,21 @@ pub(crate) async fn after_failure() {
 
 /// Told by a leaf future that is about to return `Pending`: what its task waits for, in a few words ("a permit of a semaphore"), for those
 /// who look inside the loop.
-pub(crate) fn waits_for(what: &'static str) {
-    if let Some(task) = current_task() {
-        with_resident(task.loop_id(), |core| core.with_slot(task, |slot| (slot.waits_for, slot.awaits) = (what, Word::STALE)));
-    }
+pub(crate) fn waits_for(what: WaitsFor) {
+    CONTEXT.with(|context| context.waits_for.set(what));
 }
 
 /// The same, told of what has been polled if that is pending.
-pub(crate) fn waiting_for<T>(what: &'static str, polled: Poll<T>) -> Poll<T> {
+pub(crate) fn waiting_for<T>(what: WaitsFor, polled: Poll<T>) -> Poll<T> {
     if polled.is_pending() {
         waits_for(what);
     }
     polled
 }
 
-/// Told after [`waits_for`]: whom, which a dump names.
+/// Told by who waits for a member of a group: which one, whom a dump names.
 pub(crate) fn awaits(whom: Word) {
-    if let Some(task) = current_task() {
-        with_resident(task.loop_id(), |core| core.with_slot(task, |slot| slot.awaits = whom));
-    }
+    CONTEXT.with(|context| context.awaits.set(whom));
 }
 
 fn with_current<R>(look: impl FnOnce(&Core) -> R) -> Option<R> {

@@ -7,7 +7,6 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +19,12 @@ use crate::driver::Driver;
 use crate::engine::alarm::{AT_ONCE, Alarm};
 use crate::engine::cancel_tree::CancelTree;
 use crate::engine::inbox::{Inbox, Message};
-use crate::engine::job::{Job, RunTask, Slot};
+use crate::engine::job::{Job, Slot};
 use crate::engine::locals::{self, InLocals, Locals};
 use crate::engine::pool::Pool;
 use crate::engine::probes::Probes;
+use crate::engine::record::{Origin, Record};
+use crate::engine::task_head::AnyTask;
 use crate::engine::timers::Timers;
 use crate::engine::word::{LoopId, Word};
 use crate::error::LoopError;
@@ -168,22 +169,37 @@ impl Core {
     // Jobs.
 
     /// Puts a job into the table, not yet into the queue.
-    pub(crate) fn insert(&self, job: Job, place: &'static Location<'static>) -> Word {
-        self.insert_with(place, |_| job)
+    pub(crate) fn insert(&self, job: Job) -> Word {
+        self.insert_with(|_| job)
     }
 
     /// The same for a job that has to know its own word. `make` must not call user code.
-    pub(crate) fn insert_with(&self, place: &'static Location<'static>, make: impl FnOnce(Word) -> Job) -> Word {
-        let key = self.slots.borrow_mut().insert_with(|key| {
-            let job = make(Word::new(self.id, key));
-            if matches!(job, Job::Task(_)) {
-                self.tasks_alive.set(self.tasks_alive.get() + 1);
-            }
-            // A waker and a report are no code of the job that makes them.
-            let locals = if matches!(job, Job::Deadline(_) | Job::Grace(_) | Job::Report) { None } else { locals::current() };
-            Slot::new(job, place, locals, self.latest_reading.get())
-        });
+    #[inline]
+    pub(crate) fn insert_with(&self, make: impl FnOnce(Word) -> Job) -> Word {
+        let key = self.slots.borrow_mut().insert_with(|key| Slot::new(make(Word::new(self.id, key))));
         Word::new(self.id, key)
+    }
+
+    /// Puts a task into the table and behind everything that is ready. `make` must not call user code.
+    pub(crate) fn insert_task(&self, make: impl FnOnce(Word) -> AnyTask) -> Word {
+        let make = |key| Slot { is_queued: true, ..Slot::new(Job::Task(make(Word::new(self.id, key)))) };
+        let word = Word::new(self.id, self.slots.borrow_mut().insert_with(make));
+        self.tasks_alive.set(self.tasks_alive.get() + 1);
+        self.push_ready(word, true);
+        word
+    }
+
+    /// A task has ended: its word goes stale.
+    pub(crate) fn remove_task(&self, word: Word) {
+        let slot = self.slots.borrow_mut().remove(word.key());
+        self.tasks_alive.set(self.tasks_alive.get() - 1);
+        // Not the last reference to the task: that is its runner's.
+        drop(slot);
+    }
+
+    /// A record of what begins now, made at `place`.
+    pub(crate) fn record(&self, place: &'static Location<'static>) -> Record {
+        Record::new(place, self.latest_reading.get())
     }
 
     /// Wakes a job: it stands in the ready queue from now on, once. A word that has gone stale does nothing.
@@ -202,6 +218,7 @@ impl Core {
 
     /// Does the same and calls nobody: a member of a group is ready in its group's list, and whoever is to poll the group is returned.
     #[must_use = "a group that is not woken hangs"]
+    #[inline(always)]
     pub(crate) fn make_ready(&self, word: Word, is_wake: bool) -> Option<Waker> {
         let mut slots = self.slots.borrow_mut();
         let slot = slots.get_mut(word.key())?;
@@ -210,14 +227,23 @@ impl Core {
             return None;
         }
         slot.is_queued = true;
+        if let Job::Member(seat) = &slot.job {
+            self.probes.note_wake(word, &self.clock);
+            return seat.list.push(word);
+        }
+        self.push_ready(word, matches!(slot.job, Job::Task(_)));
+        None
+    }
+
+    #[inline(always)]
+    fn push_ready(&self, word: Word, is_task: bool) {
         self.probes.note_wake(word, &self.clock);
-        match &slot.job {
-            Job::Member(seat) => return seat.list.push(word),
-            Job::Task(_) if is_broken(Mutant::WakesJumpTheQueue) => self.ready.borrow_mut().push_front(word),
-            _ => self.ready.borrow_mut().push_back(word),
+        if is_task && is_broken(Mutant::WakesJumpTheQueue) {
+            self.ready.borrow_mut().push_front(word);
+        } else {
+            self.ready.borrow_mut().push_back(word);
         }
         self.announce(AT_ONCE);
-        None
     }
 
     /// Asks the running `run_*` to return, or the next one.
@@ -238,13 +264,23 @@ impl Core {
         self.slots.borrow_mut().get_mut(word.key()).map(read)
     }
 
+    /// What is remembered of a live word that is polled. `look` must not call user code.
+    pub(crate) fn with_record<R>(&self, word: Word, look: impl FnOnce(&Record) -> R) -> Option<R> {
+        self.with_slot(word, |slot| slot.job.record(look)).flatten()
+    }
+
     /// A member of a group is about to be polled, as a job that counts like any other: its place in the group, whether it was woken, and
-    /// what `look` sees of its slot. `None` for a word that has gone stale since it was listed. `look` must not call user code.
-    pub(crate) fn begin_member<R>(&self, word: Word, look: impl FnOnce(&Slot) -> R) -> Option<(u32, bool, R)> {
+    /// what `look` sees of its origin. `None` for a word that has gone stale since it was listed. `look` must not call user code.
+    pub(crate) fn begin_member<R>(&self, word: Word, look: impl FnOnce(&Origin) -> R) -> Option<(u32, bool, R)> {
         let reading = self.latest_reading.get();
         let begun = self.with_slot(word, |slot| {
-            let was_woken = slot.begin_poll(reading);
-            if let Job::Member(seat) = &slot.job { Some((seat.index, was_woken, look(slot))) } else { None }
+            let was_woken = slot.begin();
+            let Job::Member(seat) = &slot.job else { return None };
+            let looked = seat.record(|record| {
+                record.begin_poll(reading);
+                look(&record.origin)
+            });
+            Some((seat.index, was_woken, looked?))
         });
         let begun = begun.flatten()?;
         self.jobs_since_poll.set(self.jobs_since_poll.get() + 1);
@@ -255,7 +291,7 @@ impl Core {
     /// stale one. `make` must not call user code.
     pub(crate) fn admit(&self, is_wanted: bool, place: &'static Location<'static>, make: impl FnOnce(Word) -> Job) -> Word {
         if is_wanted {
-            return self.insert_with(place, make);
+            return self.insert_with(make);
         }
         self.drop_safely(make(Word::STALE), "callback", place);
         Word::STALE
@@ -268,9 +304,6 @@ impl Core {
             let slots = self.slots.borrow();
             self.timers.borrow_mut().cancelled(|word| slots.get(word.key()).is_some());
         }
-        if matches!(slot.job, Job::Task(_)) {
-            self.tasks_alive.set(self.tasks_alive.get() - 1);
-        }
         Some(slot)
     }
 
@@ -280,14 +313,14 @@ impl Core {
             return;
         }
         if let Some(slot) = self.remove(word) {
-            let place = slot.place;
+            let place = slot.job.origin(|origin| origin.place).unwrap_or(Location::caller());
             self.drop_safely(slot, "callback", place);
         }
     }
 
     /// Has the code that follows see what the job of this word sees.
     pub(crate) fn enter_locals(&self, word: Word) -> InLocals {
-        locals::enter(self.with_slot(word, |slot| slot.locals.clone()).flatten())
+        locals::enter(self.with_slot(word, |slot| slot.job.origin(|origin| origin.locals.clone())).flatten().flatten())
     }
 
     /// The words of all jobs for which `read` has an answer, with it, in no order that anybody may observe.
@@ -332,8 +365,8 @@ impl Core {
     }
 
     /// Has `waker` woken at the deadline; [`Core::remove`] of the word takes that back.
-    pub(crate) fn arm_waker(&self, deadline: Instant, waker: Waker, place: &'static Location<'static>) -> Word {
-        let word = self.insert(Job::Deadline(waker), place);
+    pub(crate) fn arm_waker(&self, deadline: Instant, waker: Waker) -> Word {
+        let word = self.insert(Job::Deadline(waker));
         self.arm(word, deadline);
         word
     }
@@ -388,9 +421,8 @@ impl Core {
         if self.is_closed() {
             return report.log();
         }
-        let place = report.place();
         self.reports.borrow_mut().push_back((report, locals::current()));
-        let word = self.insert(Job::Report, place);
+        let word = self.insert(Job::Report);
         self.schedule(word);
     }
 
@@ -421,19 +453,19 @@ impl Core {
 
     /// A task or a member of a group as reports name it, while it lives.
     pub(crate) fn describe(&self, word: Word) -> Option<String> {
-        self.task_at(word).map(|task| format!("task `{}`", task.name())).or_else(|| self.member_named(word))
+        self.task_at(word).map(|task| format!("task `{}`", task.head.name())).or_else(|| self.member_named(word))
     }
 
     /// Who spawned a task, or polls a member of a group.
     fn parent_of(&self, word: Word) -> Option<Word> {
         match self.task_at(word) {
-            Some(task) => task.parent(),
+            Some(task) => task.head.parent(),
             None => self.with_slot(word, |slot| if let Job::Member(seat) = &slot.job { seat.list.poller() } else { None })?,
         }
     }
 
     /// The task behind a word, while it lives.
-    pub(crate) fn task_at(&self, word: Word) -> Option<Pin<Rc<dyn RunTask>>> {
+    pub(crate) fn task_at(&self, word: Word) -> Option<AnyTask> {
         self.with_slot(word, |slot| if let Job::Task(task) = &slot.job { Some(task.clone()) } else { None })?
     }
 

@@ -20,7 +20,7 @@ use crate::engine::word::Word;
 pub(crate) fn dump(core: &Core) -> Dump {
     let now = core.clock.now();
     let mut repeating = core.survey(|word, slot| match &slot.job {
-        Job::Repeat(repeat) => Some((word.as_u64(), CallbackDump { cause: repeat.cause.to_string(), place: slot.place })),
+        Job::Repeat(repeat) => Some((word.as_u64(), CallbackDump { cause: repeat.cause.to_string(), place: repeat.origin.place })),
         _ => None,
     });
     repeating.sort_by(|(word, a), (other, b)| (&a.cause, a.place, word).cmp(&(&b.cause, b.place, other)));
@@ -72,8 +72,8 @@ fn tasks(core: &Core) -> Vec<Found> {
     };
     let mut found = core.survey(|word, slot| {
         let (kind, name, order, parent) = match &slot.job {
-            Job::Main => (TaskKind::Main, "main".to_owned(), Order::Main, None),
-            Job::Task(task) => (TaskKind::Task, task.name(), Order::Task(task.number()), task.parent()),
+            Job::Main(_) => (TaskKind::Main, "main".to_owned(), Order::Main, None),
+            Job::Task(task) => (TaskKind::Task, task.head.name(), Order::Task(task.head.number), task.head.parent()),
             Job::Member(seat) => {
                 let (kind, name, number) = if seat.index == Seat::BODY {
                     (TaskKind::Body, "body".to_owned(), 0)
@@ -90,20 +90,24 @@ fn tasks(core: &Core) -> Vec<Found> {
             () if slot.is_queued => TaskState::Ready,
             () => TaskState::Waiting,
         };
-        let waits_for_tasks = matches!(slot.waits_for, dump::TASK | dump::SHARED_RESULT);
+        let (place, since, polls) = slot.job.record(|record| (record.origin.place, record.since.get(), record.polls.get()))?;
+        let told = slot.job.record(|record| (*record.waits_for.get(), record.awaits.get()));
+        // Who is being polled has yet to say it.
+        let (waits_for, member) = told.filter(|_| state != TaskState::Running).unwrap_or(("", Word::STALE));
+        let waits_for_tasks = waits_for == dump::TASK || waits_for == dump::SHARED_RESULT;
         let line = TaskDump {
             kind,
             name,
-            place: slot.place,
+            place,
             parent: None,
             depth: 0,
             state,
-            waits_for: slot.waits_for,
+            waits_for,
             awaits: awaits.get(&word.as_u64()).filter(|_| waits_for_tasks).cloned().unwrap_or_default(),
-            since: is_reading.then_some(slot.since),
-            polls: slot.polls,
+            since: is_reading.then_some(since),
+            polls,
         };
-        Some(Found { word, order, parent, awaits: slot.awaits, line })
+        Some(Found { word, order, parent, awaits: if waits_for == dump::MEMBER { member } else { Word::STALE }, line })
     });
     let is_member = |found: &&Found| matches!(found.line.kind, TaskKind::Member);
     let members = found.iter().filter(is_member).map(|found| (found.word.as_u64(), found.line.name.clone()));
@@ -126,8 +130,8 @@ fn awaited_by(core: &Core) -> BTreeMap<u64, Vec<String>> {
     let mut awaited = core.survey(|_, slot| match &slot.job {
         Job::Task(task) => {
             let mut readers = Vec::new();
-            task.readers(&mut |waker| readers.extend(waker::try_word_of(waker)));
-            (!readers.is_empty()).then(|| (task.number(), task.name(), readers))
+            task.body.readers(&mut |waker| readers.extend(waker::try_word_of(waker)));
+            (!readers.is_empty()).then(|| (task.head.number, task.head.name(), readers))
         }
         _ => None,
     });

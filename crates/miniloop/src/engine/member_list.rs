@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::config::MEMBERS_PER_POLL;
+use crate::engine::record::Record;
 use crate::engine::word::Word;
 
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(crate) struct MemberList {
     waker: Cell<Option<Waker>>,
     /// The job in which the group was polled last.
     poller: Cell<Option<Word>>,
+    /// Of those in the group, by their seats.
+    records: RefCell<Vec<Option<Record>>>,
     /// The names of those that were given one, by their words.
     names: RefCell<BTreeMap<u64, Rc<str>>>,
 }
@@ -74,10 +77,35 @@ impl MemberList {
         self.names.borrow_mut().insert(word.as_u64(), name);
     }
 
-    /// Forgets the name of a member that has gone.
-    pub(crate) fn remove_name(&self, word: Word) {
-        self.names.borrow_mut().remove(&word.as_u64());
+    /// Somebody takes a seat.
+    pub(crate) fn sit(self: &Rc<Self>, index: u32, number: u32, record: Record) -> Seat {
+        let mut records = self.records.borrow_mut();
+        let place = place_of(index);
+        if place >= records.len() {
+            records.resize_with(place + 1, || None);
+        }
+        records[place] = Some(record);
+        Seat { list: self.clone(), index, number }
     }
+
+    /// What is remembered of who sits there. `look` must not call user code.
+    pub(crate) fn record<R>(&self, index: u32, look: impl FnOnce(&Record) -> R) -> Option<R> {
+        self.records.borrow().get(place_of(index))?.as_ref().map(look)
+    }
+
+    /// Forgets a member that has gone. What is returned belongs to users: it is dropped with care.
+    pub(crate) fn rise(&self, index: u32, word: Word) -> Option<Record> {
+        let mut names = self.names.borrow_mut();
+        if !names.is_empty() {
+            names.remove(&word.as_u64());
+        }
+        self.records.borrow_mut().get_mut(place_of(index))?.take()
+    }
+}
+
+/// The body of a group comes first.
+fn place_of(index: u32) -> usize {
+    index.wrapping_add(1) as usize
 }
 
 /// What the slot of a member holds.
@@ -91,6 +119,11 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) const BODY: u32 = u32::MAX;
+
+    /// What is remembered of who sits here. `look` must not call user code.
+    pub(crate) fn record<R>(&self, look: impl FnOnce(&Record) -> R) -> Option<R> {
+        self.list.record(self.index, look)
+    }
 
     /// The name that was given to it.
     pub(crate) fn given_name(&self, word: Word) -> Option<Rc<str>> {

@@ -5,17 +5,18 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Waker;
 
 use crate::config::OPS_PER_POLL;
-use crate::engine::cancel::{Level, Verdict};
+use crate::engine::cancel::Level;
 use crate::engine::context;
 use crate::engine::core::Core;
 use crate::engine::failures;
-use crate::engine::job::{Cause, Job, Repeat, RunTask};
-use crate::engine::locals::{self, Locals};
+use crate::engine::job::{Cause, Job, Repeat, RunOnce};
+use crate::engine::locals;
+use crate::engine::record::{Origin, Record};
+use crate::engine::task_head::{AnyTask, RunBody, Spawned, TaskHead};
 use crate::engine::waker;
 use crate::engine::watched::{self, Subject, Watched};
 use crate::engine::word::Word;
@@ -26,20 +27,90 @@ use crate::report::Report;
 pub(crate) type Main<'a> = &'a mut dyn FnMut(&Waker);
 
 /// Runs the job that stands behind `word`; a word that has gone stale since it was queued is skipped (O4).
+#[inline(always)]
 pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
-    let Some((turn, place, locals)) = take(core, word) else { return };
+    let reading = core.latest_reading.get();
+    let begun = core.with_slot(word, |slot| {
+        let is_woken = slot.begin();
+        match &slot.job {
+            Job::Task(task) => {
+                task.head.record.begin_poll(reading);
+                Begun::Task(task.clone(), is_woken)
+            }
+            Job::Main(record) => {
+                record.begin_poll(reading);
+                Begun::Staying(Turn::Main(record.clone()))
+            }
+            Job::Repeat(repeat) => Begun::Staying(Turn::Repeat(repeat.clone())),
+            Job::Once(_) | Job::Report => Begun::Leaving,
+            Job::Deadline(_) | Job::Grace(_) | Job::Member(_) => Begun::Nothing,
+        }
+    });
+    let turn = match begun {
+        Some(Begun::Task(task, is_woken)) => {
+            begin(core);
+            // What nearly all are has a short way of its own: a task without task-locals, while nobody looks.
+            if task.head.record.origin.locals.is_none() && !core.probes.is_watched() {
+                return run_task(core, word, task, is_woken);
+            }
+            return run_in_locals(core, word, Turn::Task(task, is_woken), main);
+        }
+        Some(Begun::Staying(turn)) => turn,
+        Some(Begun::Leaving) => match core.remove(word).map(|slot| slot.job) {
+            Some(Job::Once(once)) => Turn::Once(once),
+            _ => Turn::Report,
+        },
+        Some(Begun::Nothing) | None => return,
+    };
+    begin(core);
+    run_in_locals(core, word, turn, main);
+}
+
+/// One job more has its turn, with operations of its own.
+#[inline]
+fn begin(core: &Core) {
     core.jobs_since_poll.set(core.jobs_since_poll.get() + 1);
     core.ops_left.set(OPS_PER_POLL);
-    if locals.is_none() && !core.probes.is_watched() {
-        run_turn(core, word, turn, place, main);
-    } else {
-        run_in_locals(core, word, turn, place, locals, main);
+}
+
+/// A job whose word was good.
+enum Begun {
+    /// With whether it was woken since it ran last, or else only queued (C12).
+    Task(AnyTask, bool),
+    Staying(Turn),
+    /// It runs once.
+    Leaving,
+    Nothing,
+}
+
+/// A job whose turn it is.
+enum Turn {
+    Main(Rc<Record>),
+    Task(AnyTask, bool),
+    Once(Box<dyn RunOnce>),
+    Repeat(Rc<Repeat>),
+    Report,
+}
+
+impl Turn {
+    /// Where it came from. A report is delivered with what its sender sees, by `failures.rs`.
+    fn origin(&self) -> Option<&Origin> {
+        match self {
+            Turn::Main(record) => Some(&record.origin),
+            Turn::Task(task, _) => Some(&task.head.record.origin),
+            Turn::Once(once) => Some(once.origin()),
+            Turn::Repeat(repeat) => Some(&repeat.origin),
+            Turn::Report => None,
+        }
     }
 }
 
-/// The same with task-locals, or while somebody looks. Apart, so that the way of a job without either stays short.
 #[inline(never)]
-fn run_in_locals(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, locals: Locals, main: Main<'_>) {
+fn run_in_locals(core: &Rc<Core>, word: Word, turn: Turn, main: Main<'_>) {
+    let (place, locals) = turn.origin().map_or((Location::caller(), None), |origin| (origin.place, origin.locals.clone()));
+    if locals.is_none() && !core.probes.is_watched() {
+        return run_turn(core, word, turn, place, main);
+    }
     let entered = locals::enter(locals.clone());
     let watched = core.probes.is_watched().then(|| Watched::start(core, word, subject_of(&turn), place));
     run_turn(core, word, turn, place, main);
@@ -48,17 +119,17 @@ fn run_in_locals(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Locati
     core.drop_safely(locals, "task-local value", place);
 }
 
-#[inline(always)]
 fn run_turn(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, main: Main<'_>) {
     match turn {
-        Turn::Main => {
-            context::set_current_task(Some(word));
-            main(&waker::of(word));
+        Turn::Main(record) => {
+            context::begin_task(Some(word));
+            main(&waker::borrowed(word));
+            context::note_told(&record);
             context::set_current_task(None);
         }
-        Turn::Task { task, is_woken } => run_task(core, word, task, place, is_woken),
-        Turn::Once(callback) => {
-            if let Err(failure) = call(callback) {
+        Turn::Task(task, is_woken) => run_task(core, word, task, is_woken),
+        Turn::Once(once) => {
+            if let Err(failure) = call(|| once.call()) {
                 core.report(Report::of_failure(failure, "callback".to_owned(), place));
             }
         }
@@ -69,87 +140,68 @@ fn run_turn(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'s
     }
 }
 
-/// A job whose turn it is.
-enum Turn {
-    Main,
-    /// It was woken since it ran last, or else it was only queued (C12).
-    Task {
-        task: Pin<Rc<dyn RunTask>>,
-        is_woken: bool,
-    },
-    Once(Box<dyn FnOnce() -> Flow>),
-    Repeat(Rc<Repeat>),
-    Report,
-}
-
-fn take(core: &Core, word: Word) -> Option<(Turn, &'static Location<'static>, Locals)> {
-    let reading = core.latest_reading.get();
-    let staying = core.with_slot(word, |slot| {
-        let is_woken = slot.begin_poll(reading);
-        let turn = match &slot.job {
-            Job::Main => Some(Turn::Main),
-            Job::Task(task) => Some(Turn::Task { task: task.clone(), is_woken }),
-            Job::Repeat(repeat) => Some(Turn::Repeat(repeat.clone())),
-            Job::Once(_) | Job::Report | Job::Deadline(_) | Job::Grace(_) | Job::Member(_) => None,
-        };
-        turn.map(|turn| (turn, slot.place, slot.locals.clone()))
-    })?;
-    if staying.is_some() {
-        return staying;
-    }
-    let slot = core.remove(word)?;
-    match slot.job {
-        Job::Once(callback) => Some((Turn::Once(callback), slot.place, slot.locals)),
-        Job::Report => Some((Turn::Report, slot.place, None)),
-        _ => None,
-    }
-}
-
 fn subject_of(turn: &Turn) -> Subject {
     match turn {
-        Turn::Main => Subject::Main,
-        Turn::Task { task, .. } => Subject::Task { number: task.number(), name: task.given_name() },
+        Turn::Main(_) => Subject::Main,
+        Turn::Task(task, _) => Subject::Task { number: task.head.number, name: task.head.given_name() },
         Turn::Once(_) => Subject::Callback,
         Turn::Repeat(repeat) => Subject::Repeat(watched::copy_of(&repeat.cause)),
         Turn::Report => Subject::Report,
     }
 }
 
-fn run_task(core: &Rc<Core>, word: Word, task: Pin<Rc<dyn RunTask>>, place: &'static Location<'static>, is_woken: bool) {
-    let level = task.level();
+#[inline(always)]
+fn run_task(core: &Rc<Core>, word: Word, task: AnyTask, is_woken: bool) {
+    let TaskHead { level, record, .. } = &task.head;
     let is_requested = level.is_requested(core);
-    let before = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
-    context::set_current_task(Some(word));
+    context::begin_task(Some(word));
     // Dropped unpolled if it never ran (C9) or was not woken: what it may have been given with a wake is not lost (C12).
-    let is_over = before.must_drop(!is_woken);
-    let waker = waker::of(word);
-    let inside = level.enter_job(core, &waker);
-    let has_finished = !is_over && task.as_ref().run(&waker, &mut |report| report_of(core, word, report));
-    drop(inside);
-    if !has_finished {
-        skip_unreachable(core, word, level);
-        // Who was asked during this very poll hears of it in a job of its own (C4).
-        let after = if is_requested { level.verdict(core) } else { Verdict::Undisturbed };
-        if !after.must_drop(true) {
+    let is_over = is_requested && level.verdict(core).must_drop(!is_woken);
+    let waker = waker::borrowed(word);
+    if !is_over {
+        let has_finished = level.as_job(core, &waker, || task.as_ref().run(&waker, &mut |report| report_of(core, word, report)));
+        if has_finished {
+            return end_task(core, word, task);
+        }
+        context::note_told(record);
+        // Nobody can be asked to stop without a node.
+        if level.is_idle() {
             return context::set_current_task(None);
         }
-        drop_future(core, word, &*task, place);
     }
-    level.remove();
+    after_poll(core, word, task, is_requested);
+}
+
+/// A task that may have been asked to stop has been polled, or is not to be.
+#[inline(never)]
+fn after_poll(core: &Rc<Core>, word: Word, task: AnyTask, was_requested: bool) {
+    let level = &task.head.level;
+    skip_unreachable(core, word, level);
+    // Who was asked during this very poll hears of it in a job of its own (C4).
+    if was_requested && level.verdict(core).must_drop(true) {
+        drop_future(core, word, &task);
+        return end_task(core, word, task);
+    }
     context::set_current_task(None);
-    let slot = core.remove(word);
+}
+
+/// A task has finished: its place in the table is free.
+#[inline(never)]
+fn end_task(core: &Rc<Core>, word: Word, task: AnyTask) {
+    task.head.level.remove();
+    context::set_current_task(None);
+    let place = task.head.place();
+    core.remove_task(word);
     // The value may still be in there, unread.
-    core.drop_safely((slot, task), "value of a task", place);
+    core.drop_safely(task, "value of a task", place);
 }
 
 /// Ends a task that has been asked to stop. What it holds goes while it still counts as asked.
-fn drop_future(core: &Core, word: Word, task: &dyn RunTask, place: &'static Location<'static>) {
-    let level = task.level();
-    let out_of_grace = level.out_of_grace(core, || format!("task `{}`", task.name()), place);
+fn drop_future(core: &Core, word: Word, task: &Spawned<dyn RunBody>) {
+    let level = &task.head.level;
+    let out_of_grace = level.out_of_grace(core, || format!("task `{}`", task.head.name()), task.head.place());
     out_of_grace.into_iter().for_each(|report| report_of(core, word, report));
-    let waker = waker::of(word);
-    let _inside = level.enter_job(core, &waker);
-    task.drop_future(&mut |report| report_of(core, word, report));
+    level.as_job(core, &waker::borrowed(word), || task.drop_future(&mut |report| report_of(core, word, report)));
 }
 
 fn report_of(core: &Core, task: Word, report: Report) {

@@ -34,12 +34,10 @@ pub(crate) fn shutdown(core: &Rc<Core>, grace: Duration) -> Result<(), LoopError
         core.is_stopping.set(false);
         turn::turn(core, Wait::Turn)?;
     }
-    for (word, task) in newest_first(core).into_iter().filter(|(_, task)| task.number() < asked_len) {
-        let place = core.with_slot(word, |slot| slot.place);
+    for (word, task) in newest_first(core).into_iter().filter(|(_, task)| task.head.number < asked_len) {
         let message = "had not ended when the grace of the shutdown was over, and was aborted".to_owned();
-        let report = place.map(|place| Report::new(ReportKind::GraceExceeded, format!("task `{}`", task.name()), place, message));
-        report.into_iter().for_each(|report| core.report(report));
-        task.level().abort(core, CancelReason::Shutdown);
+        core.report(Report::new(ReportKind::GraceExceeded, format!("task `{}`", task.head.name()), task.head.place(), message));
+        task.head.level.abort(core, CancelReason::Shutdown);
         core.enqueue(word);
     }
     for _ in 0..SHUTDOWN_TURNS {
@@ -60,7 +58,7 @@ fn finish_blocking_jobs(core: &Rc<Core>, end: &End<'_>, asked_len: &mut u64) -> 
     // Also for those who are past their answer and not yet back.
     let _in_flight = InFlight::new(core);
     loop {
-        let woken = core.insert(Job::Once(Box::new(|| Ok(ControlFlow::Continue(())))), Location::caller());
+        let woken = core.insert(Job::once(Location::caller(), || Ok(ControlFlow::Continue(()))));
         if jobs.poll_quiet(&waker::of(woken)) || end.has_come() {
             core.cancel(woken);
             return Ok(());
@@ -78,8 +76,8 @@ fn ask_new_tasks(core: &Core, asked_len: &mut u64, deadline: Instant) -> bool {
     if *asked_len == spawned_len {
         return false;
     }
-    for (word, task) in newest_first(core).into_iter().filter(|(_, task)| task.number() >= *asked_len) {
-        task.level().request(core, CancelReason::Shutdown, deadline);
+    for (word, task) in newest_first(core).into_iter().filter(|(_, task)| task.head.number >= *asked_len) {
+        task.head.level.request(core, CancelReason::Shutdown, deadline);
         core.enqueue(word);
     }
     *asked_len = spawned_len;
@@ -96,7 +94,7 @@ struct End<'a> {
 impl End<'_> {
     fn after(core: &Core, grace: Duration) -> End<'_> {
         let deadline = core.now() + grace;
-        End { core, deadline, timer: core.arm_waker(deadline, Waker::noop().clone(), Location::caller()) }
+        End { core, deadline, timer: core.arm_waker(deadline, Waker::noop().clone()) }
     }
 
     fn has_come(&self) -> bool {

@@ -5,6 +5,7 @@
 //! thread. Three ways lead to the queue: the loop that runs here, another loop that lives on this thread (both in `context.rs`), and the
 //! inbox of a loop elsewhere (`registry.rs`, `inbox.rs`).
 
+use std::mem::{self, ManuallyDrop};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::engine::context;
@@ -20,6 +21,11 @@ pub(crate) fn of(word: Word) -> Waker {
     unsafe { Waker::new(data(word), &VTABLE) }
 }
 
+/// The same for the time of a poll: it need not be dropped, since dropping it does nothing.
+pub(crate) fn borrowed(word: Word) -> ManuallyDrop<Waker> {
+    ManuallyDrop::new(of(word))
+}
+
 /// The job of a waker that [`of`] has made.
 pub(crate) fn word_of(waker: &Waker) -> Word {
     Word::from_u64(waker.data().addr() as u64)
@@ -28,6 +34,18 @@ pub(crate) fn word_of(waker: &Waker) -> Word {
 /// The same for any waker: `None` for one of another executor.
 pub(crate) fn try_word_of(waker: &Waker) -> Option<Word> {
     std::ptr::eq(waker.vtable(), &VTABLE).then(|| word_of(waker))
+}
+
+/// Puts a copy of `waker` there if nobody's code runs by that: it is one of this runtime, and so is the one that it displaces. False, and
+/// nothing has happened, when foreign code would run: then it is to be done with nothing borrowed.
+pub(crate) fn exchange_own(place: &mut Option<Waker>, waker: &Waker) -> bool {
+    let is_own = |waker: &Waker| std::ptr::eq(waker.vtable(), &VTABLE);
+    let may_exchange = is_own(waker) && place.as_ref().is_none_or(is_own);
+    if may_exchange {
+        // Dropping it would do nothing, through a pointer.
+        mem::forget(place.replace(of(word_of(waker))));
+    }
+    may_exchange
 }
 
 /// Makes a job of any loop ready, from any thread.
@@ -125,7 +143,7 @@ mod tests {
         check(is_pending(sock_recv(&ours, &mut [0])), || ());
         let sole = Rc::new(Completion::<()>::new());
         let reader = sole.clone();
-        check(move |cx| reader.poll_take(cx, "value").is_pending(), move || assert!(sole.is_pending()));
+        check(move |cx| reader.poll_take(cx, "value", &"a value").is_pending(), move || assert!(sole.is_pending()));
         let (shared, mut key) = (Rc::new(Completion::<()>::new()), None);
         shared.share();
         let reader = shared.clone();

@@ -11,9 +11,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::engine::core::Core;
-use crate::engine::job::{Cause, TaskName};
+use crate::engine::job::Cause;
 use crate::engine::probes::{DEBUG, PULSE, TIMED, TIMELINE, count};
 use crate::engine::pulse::Beat;
+use crate::engine::task_head::TaskName;
 use crate::engine::timeline::{JobKind, What};
 use crate::engine::word::Word;
 use crate::instant::Instant;
@@ -70,7 +71,7 @@ impl<'a> Watched<'a> {
             return watched;
         }
         let now = core.clock.now();
-        core.with_slot(word, |slot| slot.since = now);
+        core.with_record(word, |record| record.since.set(now));
         if probes.has(TIMED) {
             let reported_around = probes.slow_inside.take();
             let is_inside = matches!(watched.subject, Subject::Member(_));

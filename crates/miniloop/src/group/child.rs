@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::FusedFuture;
 
+use crate::dump;
 use crate::engine::context;
 use crate::engine::word::Word;
 use crate::group::member::JoinMember;
@@ -61,7 +62,7 @@ impl<T> Child<T> {
             list.set_name(head.word, name.clone());
         }
         if let Some(task) = core.task_at(head.task.get()) {
-            task.set_name(name.clone());
+            task.head.set_name(name.clone());
         }
         *head.name.borrow_mut() = Some(name);
         self
@@ -118,7 +119,7 @@ impl<T> Future for Child<T> {
             // It was refused. Whoever spawns again and again into a group that ends must give way, or its grace never ends.
             ready!(context::poll_at_once(cx));
         }
-        let polled = self.member.completion().poll_take(cx, "member of a task group");
+        let polled = self.member.completion().poll_take(cx, "member of a task group", &dump::MEMBER);
         if polled.is_pending() {
             context::awaits(head.word);
         }

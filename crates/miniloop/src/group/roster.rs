@@ -19,7 +19,7 @@ use crate::engine::cancel::{CancelReason, Level};
 use crate::engine::context;
 use crate::engine::core::{Core, Phase};
 use crate::engine::job::Job;
-use crate::engine::member_list::{self, MemberList, Seat};
+use crate::engine::member_list::{self, MemberList};
 use crate::engine::word::Word;
 use crate::report::{Report, ReportKind};
 
@@ -166,7 +166,7 @@ impl Roster {
             seats.places.push(None);
             u32::try_from(seats.places.len() - 1).expect("fewer members than slots")
         });
-        let word = self.core.insert(Job::Member(Seat { list: self.list.clone(), index, number: number as u32 }), place);
+        let word = self.core.insert(Job::Member(self.list.sit(index, number as u32, self.core.record(place))));
         seats.places[index as usize] = Some(make(Head::new(word, index, number, is_service, place)));
         drop(seats);
         self.core.enqueue(word);
@@ -217,8 +217,8 @@ impl Roster {
     /// Takes the place of somebody who has ended out of the loop.
     pub(super) fn let_go_of(&self, head: &Head) {
         head.level.remove();
-        self.list.remove_name(head.word);
-        self.core.drop_safely(self.core.remove(head.word), "task-local value", head.place);
+        let slot = self.core.remove(head.word);
+        self.core.drop_safely((slot, self.list.rise(head.index, head.word)), "task-local value", head.place);
     }
 
     pub(super) fn is_empty(&self) -> bool {

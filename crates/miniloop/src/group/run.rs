@@ -144,7 +144,7 @@ struct Run<'a, 'b, F, O: BodyOutput<E>, E: Debug> {
 impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O, E> {
     fn new(state: &'a Rc<State<E>>, body: Pin<&'b mut Option<F>>, place: &'static Location<'static>) -> Self {
         let Roster { core, list, .. } = &state.roster;
-        let word = core.insert(Job::Member(Seat { list: list.clone(), index: Seat::BODY, number: 0 }), place);
+        let word = core.insert(Job::Member(list.sit(Seat::BODY, 0, core.record(place))));
         core.enqueue(word);
         Run { state, body, body_head: Head::new(word, Seat::BODY, 0, false, place), value: None }
     }
@@ -173,7 +173,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O
             return Poll::Ready(());
         }
         roster.list.end_poll();
-        context::waits_for("the members of its task group");
+        context::waits_for(&"the members of its task group");
         Poll::Pending
     }
 
@@ -181,10 +181,10 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O
     fn run(&mut self, word: Word) -> Option<Pin<Rc<dyn RunMember>>> {
         let roster = self.roster();
         let core = &roster.core;
-        let (index, was_woken, (locals, place)) = core.begin_member(word, |slot| (slot.locals.clone(), slot.place))?;
+        let (index, was_woken, (locals, place)) = core.begin_member(word, |origin| (origin.locals.clone(), origin.place))?;
         let entered = locals::enter(locals.clone());
         core.ops_left.set(OPS_PER_POLL);
-        context::set_current_task(Some(word));
+        context::begin_task(Some(word));
         let _watched = watched::member(core, word, place);
         let failed = if index == Seat::BODY {
             self.run_body(was_woken);
@@ -192,6 +192,7 @@ impl<'a, 'b, F: Future<Output = O>, O: BodyOutput<E>, E: Debug> Run<'a, 'b, F, O
         } else {
             roster.at(index).and_then(|member| run_member(roster, member, was_woken))
         };
+        roster.list.record(index, context::note_told);
         drop(entered);
         if locals.is_some() {
             core.drop_safely(locals, "task-local value", place);
@@ -355,6 +356,6 @@ impl Drop for Polling<'_> {
     fn drop(&mut self) {
         self.roster.is_polling.set(false);
         self.roster.core.ops_left.set(self.ops_left);
-        context::set_current_task(self.poller);
+        context::begin_task(self.poller);
     }
 }

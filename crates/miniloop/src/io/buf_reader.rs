@@ -129,7 +129,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// # Errors
     /// What the stream says.
     pub fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl FusedFuture<Output = io::Result<usize>> + Unpin + use<'a, R> {
-        Operation::new(self, "bytes of a stream", |reader, cx| reader.poll_some(cx, buffer))
+        Operation::new(self, &"bytes of a stream", |reader, cx| reader.poll_some(cx, buffer))
     }
 
     /// Reads a line, without its line break (`\n` or `\r\n`). `None`: the stream has ended. What stands between the last line break and the
@@ -141,7 +141,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     #[doc(alias = "readline")]
     pub fn read_line(&mut self) -> impl FusedFuture<Output = Result<Option<String>, ReadError>> + Unpin + use<'_, R> {
         let mut searched_len = 0;
-        Operation::new(self, "a line", move |reader, cx| reader.poll_line(&mut searched_len, cx))
+        Operation::new(self, &"a line", move |reader, cx| reader.poll_line(&mut searched_len, cx))
     }
 
     /// The lines as a stream: [`read_line`](Self::read_line) again and again. It goes on after a line that was refused, and ends with the
@@ -174,7 +174,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     pub fn read_until<'a>(&'a mut self, separator: &'a [u8]) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'a, R> {
         assert!(!separator.is_empty(), "{EMPTY}");
         let mut searched_len = 0;
-        Operation::new(self, "a separator", move |reader, cx| reader.poll_until(&[separator], &mut searched_len, cx))
+        Operation::new(self, &"a separator", move |reader, cx| reader.poll_until(&[separator], &mut searched_len, cx))
     }
 
     /// Reads until one of the separators. The one that ends first counts, however the bytes come.
@@ -202,7 +202,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     ) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'a, R, S> {
         assert!(!separators.is_empty() && separators.iter().all(|separator| !separator.as_ref().is_empty()), "{EMPTY}");
         let mut searched_len = 0;
-        Operation::new(self, "a separator", move |reader, cx| reader.poll_until(separators, &mut searched_len, cx))
+        Operation::new(self, &"a separator", move |reader, cx| reader.poll_until(separators, &mut searched_len, cx))
     }
 
     /// Reads `len` bytes, which may be more than the limit. Memory is taken as they come, so a peer that announces much and sends little
@@ -213,7 +213,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// [`Io`](ReadError::Io) when it fails: then all is still in the reader.
     #[doc(alias = "readexactly")]
     pub fn read_exact(&mut self, len: usize) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'_, R> {
-        Operation::new(self, "more bytes of a stream", move |reader, cx| reader.poll_exact(len, cx))
+        Operation::new(self, &"more bytes of a stream", move |reader, cx| reader.poll_exact(len, cx))
     }
 
     /// Reads until the stream ends, at most `limit` bytes, which may be more than the reader's own limit.
@@ -221,7 +221,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// # Errors
     /// [`TooLong`](ReadError::TooLong) when there are more, [`Io`](ReadError::Io) when the stream fails: all is still in the reader.
     pub fn read_to_end(&mut self, limit: usize) -> impl FusedFuture<Output = Result<Vec<u8>, ReadError>> + Unpin + use<'_, R> {
-        Operation::new(self, "the end of a stream", move |reader, cx| reader.poll_to_end(limit, cx))
+        Operation::new(self, &"the end of a stream", move |reader, cx| reader.poll_to_end(limit, cx))
     }
 
     /// What is there, without taking it out: [`consume`](Self::consume) does that. Waits if there is nothing; empty at the end of the
@@ -230,7 +230,7 @@ impl<R: AsyncRead + Unpin> BufReader<R> {
     /// # Errors
     /// What the stream says.
     pub async fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Operation::new(self, "bytes of a stream", |reader, cx| reader.poll_filled(cx)).await?;
+        Operation::new(self, &"bytes of a stream", |reader, cx| reader.poll_filled(cx)).await?;
         Ok(self.buffer())
     }
 
@@ -389,7 +389,7 @@ impl<R: AsyncRead + Unpin> Stream for Lines<R> {
             false => this.reader.poll_line(&mut this.searched_len, cx),
         });
         let Poll::Ready(result) = polled else {
-            context::waits_for("a line");
+            context::waits_for(&"a line");
             return Poll::Pending;
         };
         this.searched_len = 0;

@@ -193,7 +193,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     #[doc(alias = "writelines")]
     pub fn write_all<'b, B: Into<Chunk<'b>>>(&mut self, bytes: B) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, 'b, W, B> {
         let mut chunk = Some(bytes.into());
-        Operation::new(self, "room in a writer's queue", move |writer, cx| {
+        Operation::new(self, &"room in a writer's queue", move |writer, cx| {
             let len = chunk.as_ref().map_or(0, |chunk| chunk.as_slice().len());
             ready!(writer.poll_room(len, cx))?;
             if let Some(chunk) = chunk.take() {
@@ -214,7 +214,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     /// Nothing is lost.
     pub fn drain(&mut self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, W> {
         let mut has_given_way = false;
-        Operation::new(self, "a writer to drain", move |writer, cx| {
+        Operation::new(self, &"a writer to drain", move |writer, cx| {
             if let Err(error) = writer.check_open() {
                 if has_given_way {
                     return Poll::Ready(Err(error));
@@ -239,7 +239,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     /// # Cancellation
     /// Nothing is lost.
     pub fn flush(&mut self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, W> {
-        Operation::new(self, "a writer to send all", |writer, cx| {
+        Operation::new(self, &"a writer to send all", |writer, cx| {
             writer.check_open()?;
             writer.poll_flush_all(cx)
         })
@@ -255,7 +255,7 @@ impl<W: AsyncWrite + Unpin> BufWriter<W> {
     #[doc(alias = "write_eof")]
     #[doc(alias = "wait_closed")]
     pub fn close(&mut self) -> impl FusedFuture<Output = io::Result<()>> + Unpin + use<'_, W> {
-        Operation::new(self, "a writer to close", Self::poll_close_all)
+        Operation::new(self, &"a writer to close", Self::poll_close_all)
     }
 
     /// Sends until at most `len_left` bytes are queued.

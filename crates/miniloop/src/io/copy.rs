@@ -171,7 +171,7 @@ impl Transfer {
                     if self.is_unflushed {
                         self.is_unflushed = Pin::new(&mut *writer).poll_flush(cx)?.is_pending();
                     }
-                    context::waits_for("bytes to copy");
+                    context::waits_for(&"bytes to copy");
                     return Poll::Pending;
                 }
             }

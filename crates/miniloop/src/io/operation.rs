@@ -9,19 +9,20 @@ use std::task::{Context, Poll};
 use futures_core::FusedFuture;
 
 use crate::engine::context;
+use crate::engine::record::WaitsFor;
 
 /// Takes one step after the other on an `S`, until one is ready.
 #[must_use = "futures do nothing unless awaited"]
 pub(super) struct Operation<'a, S, F> {
     on: &'a mut S,
     /// What its task waits for, in a few words.
-    what: &'static str,
+    what: WaitsFor,
     /// `None` once it is done.
     step: Option<F>,
 }
 
 impl<'a, S, F> Operation<'a, S, F> {
-    pub(super) fn new<T>(on: &'a mut S, what: &'static str, step: F) -> Self
+    pub(super) fn new<T>(on: &'a mut S, what: WaitsFor, step: F) -> Self
     where
         F: FnMut(&mut S, &mut Context<'_>) -> Poll<T>,
     {

@@ -105,7 +105,7 @@ async fn race<S, F: Future<Output = io::Result<S>>>(
             }
             let is_full = running.len() >= CONNECT_ATTEMPTS;
             if waiting.is_empty() || is_full || !(has_room || Pin::new(&mut patience).poll(cx).is_ready()) {
-                context::waits_for("a connection to be made");
+                context::waits_for(&"a connection to be made");
                 return Poll::Pending;
             }
             if let Some(address) = waiting.pop_front() {

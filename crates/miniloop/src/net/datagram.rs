@@ -29,7 +29,7 @@ pub(super) struct OsDatagram<S> {
 impl<S: DatagramSocket> OsDatagram<S> {
     #[track_caller]
     pub(super) fn new(socket: S) -> io::Result<Self> {
-        let registration = Registration::new(socket.as_fd(), Kind::Other, true)?.reading("a datagram");
+        let registration = Registration::new(socket.as_fd(), Kind::Other, true)?.reading(&"a datagram");
         Ok(Self { registration, socket })
     }
 

@@ -63,7 +63,7 @@ pub struct OsListener<S> {
 impl<S: AsFd> OsListener<S> {
     #[track_caller]
     pub(super) fn new(socket: S) -> io::Result<Self> {
-        let registration = Registration::new(socket.as_fd(), Kind::Other, true)?.reading("a connection");
+        let registration = Registration::new(socket.as_fd(), Kind::Other, true)?.reading(&"a connection");
         Ok(Self { registration, socket, is_starved: Cell::new(false), rest: RefCell::new(None), place: Location::caller() })
     }
 

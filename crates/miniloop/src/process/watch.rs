@@ -119,7 +119,7 @@ impl Future for Exited<'_> {
             }
             None => {
                 let polled = this.line.poll_io(cx, || this.process.reap());
-                ready!(context::waiting_for("a process to exit", polled))
+                ready!(context::waiting_for(&"a process to exit", polled))
             }
         };
         this.is_done = true;

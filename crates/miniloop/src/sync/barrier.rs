@@ -6,6 +6,7 @@ use std::fmt;
 use futures_core::FusedFuture;
 
 use super::line::{Desk, Line, Waiting, Wakes};
+use crate::engine::record::WaitsFor;
 
 /// Lets so many tasks wait for each other, again and again.
 ///
@@ -142,7 +143,7 @@ impl Desk for Wait<'_> {
     type Request = ();
     type Grant = Result<BarrierWaitResult, BrokenBarrier>;
     type Output = Result<BarrierWaitResult, BrokenBarrier>;
-    const WAITS_FOR: &'static str = "the others at a barrier";
+    const WAITS_FOR: WaitsFor = &"the others at a barrier";
 
     fn line(&self) -> &Line<Self::Grant> {
         &self.barrier.line

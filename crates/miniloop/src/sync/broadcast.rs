@@ -22,6 +22,7 @@ use futures_core::FusedFuture;
 
 use super::error::SendError;
 use super::line::{Desk, Line, Waiting, Wakes};
+use crate::engine::record::WaitsFor;
 
 /// Makes a channel in which every receiver gets every value, and which keeps the last `capacity` of them for those who are slow; none is
 /// taken for one.
@@ -333,7 +334,7 @@ impl<T: Clone> Desk for Recv<'_, T> {
     type Request = ();
     type Grant = ();
     type Output = Result<T, RecvError>;
-    const WAITS_FOR: &'static str = "a value of a broadcast";
+    const WAITS_FOR: WaitsFor = &"a value of a broadcast";
 
     fn line(&self) -> &Line<()> {
         &self.receiver.channel.line

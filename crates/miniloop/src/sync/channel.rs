@@ -18,6 +18,7 @@ use super::error::{SendError, TryRecvError, TrySendError};
 use super::line::{Desk, Line, WHAT, Waiting, Wakes};
 use super::permits::{Granted, Permits};
 use crate::engine::context::{self, Home};
+use crate::engine::record::WaitsFor;
 use crate::wait_queue::{exchange, wake_all};
 
 /// Makes a channel with room for `capacity` values; none is taken for one. It costs memory for the values that are in it, not for its room.
@@ -216,7 +217,7 @@ impl<T> Desk for Send<'_, T> {
     type Request = usize;
     type Grant = Granted;
     type Output = Result<(), SendError<T>>;
-    const WAITS_FOR: &'static str = "room in a channel";
+    const WAITS_FOR: WaitsFor = &"room in a channel";
 
     fn line(&self) -> &Line<Granted, usize> {
         self.channel.room.line()
@@ -375,4 +376,4 @@ impl<T> Drop for Recv<'_, T> {
     }
 }
 
-const WAITS_FOR: &str = "a value of a channel";
+const WAITS_FOR: WaitsFor = &"a value of a channel";

@@ -10,6 +10,7 @@ use futures_core::FusedFuture;
 use super::line::{Desk, Line, Waiting, Wakes};
 use super::mutex::{Guard, Lock, Mutex, lock};
 use crate::engine::context;
+use crate::engine::record::WaitsFor;
 
 /// Lets holders of a [`Mutex`] wait until its value is as they need it.
 ///
@@ -208,7 +209,7 @@ impl<'a> Desk for Notified<'a> {
     type Request = ();
     type Grant = Notice;
     type Output = Notification<'a>;
-    const WAITS_FOR: &'static str = "a notification of a condition variable";
+    const WAITS_FOR: WaitsFor = &"a notification of a condition variable";
 
     fn line(&self) -> &Line<Notice> {
         &self.condvar.line

@@ -6,6 +6,7 @@ use std::fmt;
 use futures_core::FusedFuture;
 
 use super::line::{Desk, Line, Waiting, Wakes};
+use crate::engine::record::WaitsFor;
 
 /// A flag: unset, those who [wait](Event::wait) for it wait; [setting](Event::set) it lets them all go on.
 ///
@@ -92,7 +93,7 @@ impl Desk for Wait<'_> {
     type Request = ();
     type Grant = ();
     type Output = ();
-    const WAITS_FOR: &'static str = "an event to be set";
+    const WAITS_FOR: WaitsFor = &"an event to be set";
 
     fn line(&self) -> &Line<()> {
         &self.event.line

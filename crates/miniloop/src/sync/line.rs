@@ -29,6 +29,7 @@ use std::task::{Context, Poll, Waker, ready};
 use futures_core::FusedFuture;
 
 use crate::engine::context::{self, Home};
+use crate::engine::record::WaitsFor;
 use crate::wait_queue::{Key, WaitQueue, wake_all};
 
 /// Waiters, each with what it asks for, `R`, until it is given a `G`.
@@ -156,7 +157,7 @@ pub(super) trait Desk {
     /// What its future gives.
     type Output;
     /// What its task waits for, in a few words.
-    const WAITS_FOR: &'static str;
+    const WAITS_FOR: WaitsFor;
 
     fn line(&self) -> &Line<Self::Grant, Self::Request>;
 

@@ -13,6 +13,7 @@ use futures_core::FusedFuture;
 
 use super::line::{Desk, Line, Waiting, Wakes};
 use super::permits::{Granted, Permits};
+use crate::engine::record::WaitsFor;
 
 /// A value that one task at a time may use, also across an `await`. Where nothing is awaited meanwhile, a `RefCell` does.
 ///
@@ -244,7 +245,7 @@ impl<M: Deref<Target = Mutex<T>> + Clone, T: ?Sized> Desk for Lock<M, T> {
     type Request = usize;
     type Grant = Granted;
     type Output = Guard<M, T>;
-    const WAITS_FOR: &'static str = "the lock of a mutex";
+    const WAITS_FOR: WaitsFor = &"the lock of a mutex";
 
     fn line(&self) -> &Line<Granted, usize> {
         self.mutex.permits.line()

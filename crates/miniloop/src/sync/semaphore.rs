@@ -8,6 +8,7 @@ use futures_core::FusedFuture;
 
 use super::line::{Desk, Line, Waiting, Wakes};
 use super::permits::{Granted, Permits};
+use crate::engine::record::WaitsFor;
 
 /// A number of permits; whoever needs one waits until one is there.
 ///
@@ -210,7 +211,7 @@ impl<S: Deref<Target = Semaphore> + Clone> Desk for Acquire<S> {
     type Request = usize;
     type Grant = Granted;
     type Output = Permit<S>;
-    const WAITS_FOR: &'static str = "a permit of a semaphore";
+    const WAITS_FOR: WaitsFor = &"a permit of a semaphore";
 
     fn line(&self) -> &Line<Granted, usize> {
         self.semaphore.permits.line()

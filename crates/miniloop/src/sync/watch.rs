@@ -16,6 +16,7 @@ use futures_core::FusedFuture;
 use super::error::SendError;
 use super::line::{Desk, Line, Waiting, Wakes};
 use crate::engine::context;
+use crate::engine::record::WaitsFor;
 
 /// Makes a value that is watched.
 ///
@@ -351,7 +352,7 @@ impl<T> Desk for Changed<'_, T> {
     type Request = ();
     type Grant = ();
     type Output = Result<(), WatchClosed>;
-    const WAITS_FOR: &'static str = "a watched value to change";
+    const WAITS_FOR: WaitsFor = &"a watched value to change";
 
     fn line(&self) -> &Line<()> {
         &self.receiver.state.line

@@ -186,7 +186,7 @@ impl<R> Future for Blocking<R> {
         ready!(context::poll_budget(cx));
         let polled = poll_counted(cx, |core| core.number == self.home, |cx| self.answer.poll(cx));
         let Poll::Ready(answer) = polled else {
-            context::waits_for("a blocking job");
+            context::waits_for(&"a blocking job");
             return Poll::Pending;
         };
         self.is_over = true;

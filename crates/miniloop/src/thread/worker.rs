@@ -108,7 +108,7 @@ impl<S: 'static> Worker<S> {
             state
         })?;
         let _in_flight = in_flight();
-        match poll_fn(|cx| context::waiting_for("a worker thread to begin", built.poll(cx))).await {
+        match poll_fn(|cx| context::waiting_for(&"a worker thread to begin", built.poll(cx))).await {
             Some(Ok(result)) => result.map(|()| worker),
             Some(Err(payload)) => resume_unwind(payload),
             None => unreachable!("the thread tells how building went, in every case"),
@@ -176,7 +176,7 @@ impl<S: 'static> Worker<S> {
     pub async fn close(self) -> Result<(), WorkerGone> {
         self.jobs.close();
         let _in_flight = in_flight();
-        let Some(ended) = poll_fn(|cx| context::waiting_for("a worker thread to end", self.ended.poll(cx))).await else {
+        let Some(ended) = poll_fn(|cx| context::waiting_for(&"a worker thread to end", self.ended.poll(cx))).await else {
             unreachable!("the thread tells how it ended, whatever its jobs do")
         };
         ended.map_err(|reason| WorkerGone::before(self.name.clone(), reason))
@@ -225,7 +225,7 @@ impl<S, R> Future for Call<S, R> {
         assert!(!self.is_over, "this call of worker `{}` was polled after it had given its result", self.name);
         let polled = poll_counted(cx, |_| self.is_counted, |cx| self.answer.poll(cx));
         let Poll::Ready(answer) = polled else {
-            context::waits_for("a worker thread");
+            context::waits_for(&"a worker thread");
             return Poll::Pending;
         };
         self.is_over = true;

@@ -22,6 +22,7 @@ use self::items::Items;
 use super::error::{SendError, TryRecvError, TrySendError};
 use super::line::{Desk, Line, Waiting, Wakes};
 use super::permits::{Granted, Permits};
+use crate::engine::record::WaitsFor;
 
 /// A queue for many producers and many consumers. Clones are the same queue.
 ///
@@ -381,7 +382,7 @@ impl<T> Desk for Put<'_, T> {
     type Request = usize;
     type Grant = Granted;
     type Output = Result<(), SendError<T>>;
-    const WAITS_FOR: &'static str = "a place in a queue";
+    const WAITS_FOR: WaitsFor = &"a place in a queue";
 
     fn line(&self) -> &Line<Granted, usize> {
         self.state.places.line()
@@ -419,7 +420,7 @@ impl<T> Desk for Get<'_, T> {
     type Request = usize;
     type Grant = Granted;
     type Output = Option<T>;
-    const WAITS_FOR: &'static str = "an item of a queue";
+    const WAITS_FOR: WaitsFor = &"an item of a queue";
 
     fn line(&self) -> &Line<Granted, usize> {
         self.state.getters.line()
@@ -456,7 +457,7 @@ impl<T> Desk for Join<'_, T> {
     type Request = ();
     type Grant = ();
     type Output = ();
-    const WAITS_FOR: &'static str = "the work of a queue to be done";
+    const WAITS_FOR: WaitsFor = &"the work of a queue to be done";
 
     fn line(&self) -> &Line<()> {
         &self.state.joiners
