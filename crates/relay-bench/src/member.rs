@@ -90,15 +90,16 @@ impl<C: Codec> Member<C> {
         let sender = place.sends(&run).then(|| sender(&run, &who, place)).transpose();
         let sender = sender.map_err(|violation| violation.of(place))?;
         let senders = if place.kind == Kind::Idle { 0 } else { run.workload.senders };
+        let asked = [Some(&main), apart.as_ref()].into_iter().flatten().filter(|side| !side.out.is_empty()).count();
         let mut member = Member { place, phase: Phase::Joining, main, apart, unanswered: 0, sender, seen: Seen::new(senders), run };
-        member.ask();
+        member.ask(asked);
         Ok(member)
     }
 
-    /// Counts who will have to answer what stands in `out`; when nobody has to, it is as if all had.
-    fn ask(&mut self) {
-        self.unanswered = [Some(&self.main), self.apart.as_ref()].into_iter().flatten().filter(|side| !side.out.is_empty()).count();
-        if self.unanswered == 0 {
+    /// So many connections are asked something; when none is, it is as if all had answered.
+    fn ask(&mut self, connections: usize) {
+        self.unanswered = connections;
+        if connections == 0 {
             self.answered();
         }
     }
@@ -166,11 +167,15 @@ impl<C: Codec> Member<C> {
             self.run.sent(self.place.room, sender.fill(out, now_ns, self.run.allowed(*index)));
         }
         if self.has_everything()? {
+            let mut asked = 0;
             for side in [Some(&mut self.main), self.apart.as_mut()].into_iter().flatten() {
+                // The answer to a ping may stand there, which nobody answers.
+                let before_len = side.out.len();
                 self.run.codec.goodbye(&mut side.out);
+                asked += usize::from(side.out.len() > before_len);
             }
             self.phase = Phase::Leaving;
-            self.ask();
+            self.ask(asked);
         }
         Ok(())
     }
