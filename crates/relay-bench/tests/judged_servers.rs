@@ -121,6 +121,21 @@ fn idle_members_sit_in_rooms_of_ten_answer_pings_and_leave_last() {
 }
 
 #[test]
+fn slow_members_read_nothing_until_the_others_have_everything() {
+    let report = run(RelayCodec, Workload { slow: 1, length: Length::Messages(1), ..small() }, async |listener: TcpListener| {
+        let (mut slow, _) = Peer::join(&listener).await;
+        let (mut busy, _) = Peer::join(&listener).await;
+        slow.says("PING\nMESSAGE m00000 m00000 0000000000 j").await;
+        slow.hears_nothing().await;
+        busy.echo("m00000").await;
+        slow.hears("PONG").await;
+        slow.hears("QUIT").await;
+        slow.says("OK QUIT").await;
+    });
+    assert_eq!(report.map(|report| (report.slow_cut, report.deliveries)), Ok((Some(0), 1)));
+}
+
+#[test]
 fn slow_members_may_be_cut_and_are_counted_and_the_others_must_have_everything() {
     let last = "MESSAGE m00000 m00000 0000000001 j";
     for (after_the_first, expected) in [(None, Ok(Some(1))), (Some(last), Ok(Some(0))), (Some("MESSAGE m00000"), Err("slow member 1"))] {
@@ -236,6 +251,22 @@ fn messages_that_nobody_gets_are_confirmed_by_acknowledgements() {
     }
     let slow = run(Acknowledging, Workload { slow: 1, ..small() }, async |_| ());
     assert!(slow.is_err_and(|error| error.contains("slow members need messages")));
+}
+
+#[test]
+fn a_window_that_is_more_than_one_write_is_filled_all_the_same() {
+    // 600 KB, all of which the server wants before it answers, again and again: soon the kernel takes all of a write at once.
+    let workload = Workload { pace: Pace::Window(10), length: Length::Messages(300), text_bytes: 60_000, ..small() };
+    let report = run(Acknowledging, workload, async |listener: TcpListener| {
+        let mut sender = Peer::accept(&listener).await;
+        for _ in 0..30 {
+            for _ in 0..10 {
+                assert!(sender.line().await.starts_with("ADD "));
+            }
+            sender.says("+\n+\n+\n+\n+\n+\n+\n+\n+\n+").await;
+        }
+    });
+    assert_eq!(report.map(|report| report.publishes), Ok(300));
 }
 
 #[test]

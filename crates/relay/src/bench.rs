@@ -89,9 +89,9 @@ fn refuse_others(options: &BenchOptions) -> Result<(), Failed> {
     )))
 }
 
-/// Only its own addresses can be bound. No packet is sent.
+/// Only a machine's own addresses can be bound there. No packet is sent.
 fn is_of_this_machine(address: IpAddr) -> bool {
-    UdpSocket::bind((address, 0)).is_ok()
+    address.to_canonical().is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
 fn failed(error: &BenchError) -> Failed {

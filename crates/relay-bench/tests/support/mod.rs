@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use miniloop::io::{BufReader, write_all};
@@ -38,6 +39,14 @@ impl Peer {
 
     pub(crate) async fn hears(&mut self, expected: &str) {
         assert_eq!(self.line().await, expected);
+    }
+
+    /// Nothing more comes from it in a second.
+    pub(crate) async fn hears_nothing(&self) {
+        miniloop::sleep(Duration::from_secs(1)).await;
+        assert!(self.reader.buffer().is_empty());
+        let read = self.reader.get_ref().try_read(&mut [0; 64]);
+        assert!(read.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "{read:?}");
     }
 
     pub(crate) async fn says(&self, line: &str) {
