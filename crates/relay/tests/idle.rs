@@ -1,4 +1,4 @@
-//! What is asked of the kernel: nothing while nothing happens, and three calls for an echo.
+//! What is asked of the kernel: nothing while nothing happens, three calls for an echo, and what has to be for a message that is stored.
 
 mod support;
 
@@ -86,4 +86,50 @@ fn echo_under_strace(address: SocketAddr, thread: u32) -> String {
         echo(&number.to_string());
     }
     strace.finish()
+}
+
+#[test]
+fn a_message_costs_one_read_one_synced_write_and_a_send_for_each_member() {
+    check_calls_of_commits(1);
+}
+
+#[test]
+fn a_hundred_messages_in_a_read_cost_the_calls_of_one() {
+    check_calls_of_commits(100);
+}
+
+/// One member of five says so many messages at once, 20 times, each time when everybody has seen those before.
+fn check_calls_of_commits(messages: usize) {
+    const MEMBERS: usize = 5;
+    const COMMITS: usize = 20;
+    if is_missing("strace") {
+        return;
+    }
+    let data = Data::new();
+    let server = Server::start_prepared(&data, &["--heartbeat-interval", "0", "--log", "warn"]);
+    let mut members: Vec<Client> = (0..MEMBERS).map(|number| server.join(&format!("m{number}"), "lounge")).collect();
+    // The archive is asked for a room that comes into memory. When it has answered, only commits are left to be seen.
+    assert_eq!(members[0].history(), [""; 0]);
+    let mut talk = || {
+        members[0].send("MSG hello\n".repeat(messages).as_bytes());
+        members.iter_mut().for_each(|member| (0..messages).for_each(|_| member.hears("MESSAGE m0 hello")));
+    };
+    talk();
+    // Memory is the allocator's business, and how threads wait for each other depends on who is faster.
+    let strace = Strace::attach(&data, server.pid(), &["-f", "-e", "trace=!%memory,futex"]);
+    (0..COMMITS).for_each(|_| talk());
+    let trace = strace.finish();
+
+    // Each line is a thread and a call; that one returns later is not its second call.
+    let calls = trace.lines().filter_map(|line| line.split_whitespace().nth(1)?.split_once('(')).map(|(name, _)| name);
+    let calls: Vec<&str> = calls.skip_while(|name| *name != "recvfrom").collect();
+    let count = |name: &str| calls.iter().filter(|call| **call == name).count();
+    let exact = ["recvfrom", "pwrite64", "fdatasync", "sendmsg"].map(count);
+    assert_eq!(exact, [COMMITS, COMMITS, COMMITS, COMMITS * MEMBERS], "{trace}");
+    // The worker rings unless the loop has not gone to sleep by then, and the loop wakes for the read and for the ring. One that comes late
+    // costs a wait more.
+    let [rings, waits] = ["write", "epoll_pwait2"].map(count);
+    assert!(rings <= COMMITS && waits <= 2 * COMMITS + COMMITS / 2, "{rings} rings, {waits} waits: {trace}");
+    assert_eq!(exact.iter().sum::<usize>() + rings + waits, calls.len(), "it makes other calls: {trace}");
+    server.stop();
 }
