@@ -15,7 +15,9 @@ impl fmt::Display for InWords<'_> {
         match pace {
             Pace::Window(1) => writeln!(f, "not pipelined: each sender waits for its message before it sends the next")?,
             Pace::Window(window) => writeln!(f, "pipelined: each sender has up to {window} messages under way")?,
-            Pace::Rate(rate) => writeln!(f, "open loop: {rate} messages a second were due, and latency counts from when each was due")?,
+            Pace::Rate(rate) => {
+                writeln!(f, "open loop: {} messages a second were due, and latency counts from when each was due", grouped(rate))?;
+            }
         }
         writeln!(f)?;
         let totals = [
@@ -109,6 +111,10 @@ mod tests {
         check(report(Pace::Window(16), false), &whole, &["interrupted"]);
         check(report(Pace::Window(16), false), &["pipelined: each sender has up to 16"], &[]);
         check(report(Pace::Window(1), false), &["not pipelined"], &[]);
-        check(report(Pace::Rate(5), true), &["open loop: 5 messages a second", "interrupted"], &["once and in the same", "of 3 members"]);
+        check(
+            report(Pace::Rate(5_000), true),
+            &["open loop: 5,000 messages a second", "interrupted"],
+            &["once and in the same", "of 3 members"],
+        );
     }
 }
