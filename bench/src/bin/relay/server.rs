@@ -55,7 +55,7 @@ impl Server {
         let process = starting.join().map_err(|_| Failure::new("starting it panicked"))??;
         let mut server = Server { address, process, folder };
         server.wait_until_it_listens()?;
-        server.wait_until_it_rests()?;
+        server.rest()?;
         Ok(server)
     }
 
@@ -95,18 +95,19 @@ impl Server {
         Ok(())
     }
 
-    /// Nearly no processor time for a moment.
-    pub(crate) fn wait_until_it_rests(&self) -> Outcome<()> {
-        let deadline = Instant::now() + START_MAX;
-        let mut used = processor::used_by(self.process())?;
+    /// Waits until it does next to nothing, and says how much processor time that took it.
+    pub(crate) fn rest(&self) -> Outcome<Duration> {
+        let deadline = Instant::now() + REST_MAX;
+        let began = processor::used_by(self.process())?;
+        let mut used = began;
         while Instant::now() < deadline {
             thread::sleep(REST_LOOK);
             let before = std::mem::replace(&mut used, processor::used_by(self.process())?);
             if used - before < REST_LOOK / 100 {
-                return Ok(());
+                return Ok(used - began);
             }
         }
-        Err(Failure::new(format!("it has nothing to do, and computes all the same for {} s", START_MAX.as_secs())))
+        Err(Failure::new(format!("it is asked nothing, and computes all the same for {} s", REST_MAX.as_secs())))
     }
 }
 
@@ -164,6 +165,7 @@ const SAID: &str = "said.txt";
 const LAST_WORDS_LINES: usize = 10;
 const START_MAX: Duration = Duration::from_secs(30);
 const START_LOOK: Duration = Duration::from_millis(10);
+const REST_MAX: Duration = Duration::from_secs(120);
 const REST_LOOK: Duration = Duration::from_millis(200);
 const PORT_MIN: u16 = 20_000;
 const PORT_MAX: u16 = 30_000;

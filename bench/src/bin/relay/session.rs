@@ -2,6 +2,8 @@
 //!
 //! Next: `summary.rs`.
 
+use std::time::Duration;
+
 use bench::{Results, rounds};
 use clap::ValueEnum;
 use relay_bench::{Length, Report, Workload};
@@ -98,7 +100,7 @@ impl Session {
                 let server = Server::start(*contender, &self.executables)?;
                 let before = server.memory()?;
                 let connections = load::join_idle(*contender, &server, count)?;
-                server.wait_until_it_rests()?;
+                server.rest()?;
                 let after = server.memory()?;
                 let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / connections.len() as f64;
                 let name = contender.name();
@@ -118,24 +120,28 @@ impl Session {
         };
         // Once, so that memory and files are there as they will be for all of its life.
         run(self.milliseconds.div_ceil(WARM_UP), 0)?;
+        server.rest()?;
         let report = run(self.milliseconds, workload.slow)?;
-        for (figure, value) in figures(&report) {
+        let settling = server.rest()?;
+        for (figure, value) in figures(&report, settling) {
             self.results.add(program, case, contender.name(), figure, value);
         }
         Ok(())
     }
 }
 
-/// Everything that a report says, as results call it.
-fn figures(report: &Report) -> Vec<(&'static str, f64)> {
+/// Everything that a report says, as results call it, and what the server still had to do when nothing was asked of it any more.
+fn figures(report: &Report, settling: Duration) -> Vec<(&'static str, f64)> {
     let server_cpu_seconds = report.server_cpu_seconds.unwrap_or_default();
     let is_fanned_out = report.deliveries > 0;
     let operations = if is_fanned_out { report.deliveries } else { report.publishes };
+    let each = |cpu_seconds: f64| cpu_seconds * 1e9 / operations.max(1) as f64;
     let share = |cpu_seconds: f64| 100.0 * cpu_seconds / report.elapsed_seconds;
     let mut figures = vec![
         (PUBLISHES, report.publishes_per_second),
         // For each delivery, or for each publish where nothing is passed on.
-        (CPU, server_cpu_seconds * 1e9 / operations.max(1) as f64),
+        (CPU, each(server_cpu_seconds)),
+        (SETTLED_CPU, each(server_cpu_seconds + settling.as_secs_f64())),
         ("p50 us", report.latency_us.p50),
         (P99, report.latency_us.p99),
         ("p99.9 us", report.latency_us.p99_9),
@@ -154,4 +160,5 @@ const WARM_UP: u64 = 4;
 
 pub(crate) const PUBLISHES: &str = "publishes/s";
 pub(crate) const CPU: &str = "cpu ns";
+pub(crate) const SETTLED_CPU: &str = "settled cpu ns";
 pub(crate) const P99: &str = "p99 us";

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use bench::{Measurement, Results};
 
 use crate::contender::Contender;
-use crate::session::{CPU, P99, PUBLISHES};
+use crate::session::{CPU, P99, PUBLISHES, SETTLED_CPU};
 
 /// One line for each contender and figure that says who is better, case by case.
 pub(crate) fn summary(results: &Results) -> String {
@@ -50,7 +50,7 @@ fn best_other(results: &Results, of: &Measurement) -> Option<f64> {
     if of.figure == PUBLISHES { medians.max_by(f64::total_cmp) } else { medians.min_by(f64::total_cmp) }
 }
 
-const FIGURES: [&str; 4] = [PUBLISHES, CPU, P99, "anonymous bytes"];
+const FIGURES: [&str; 5] = [PUBLISHES, CPU, SETTLED_CPU, P99, "anonymous bytes"];
 
 #[cfg(test)]
 mod tests {
