@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use miniloop::net::{TcpListener, TcpStream};
@@ -31,8 +32,10 @@ fn an_echo_is_a_read_a_write_and_a_wait_on_each_side() {
 #[test]
 fn a_turn_in_which_nothing_comes_is_one_wait() {
     let turns = || {
+        let (watched, _silent) = UnixStream::pair().unwrap();
         let mut event_loop = event_loop();
         let handle = event_loop.handle();
+        handle.add_reader(&watched, || ()).unwrap();
         mark();
         for _ in 0..TIMES {
             // It may not sleep: there is something to run.
