@@ -53,8 +53,7 @@ impl<C: Codec> Bench<C> {
         if workload.slow > 0 && !C::IS_FANNED_OUT {
             return Err(BenchError::Workload("slow members need messages that they could read: this server passes none on".to_owned()));
         }
-        let apart = if C::SENDS_APART { workload.senders_in_all() } else { 0 };
-        check_descriptors((workload.everybody() + apart) as u64)?;
+        check_descriptors(workload.everybody() as u64)?;
         Ok(Bench { run: Rc::new(Run::new(codec, workload)) })
     }
 
@@ -143,10 +142,8 @@ async fn connect_all<C: Codec>(run: Rc<Run<C>>) {
 
 async fn connect<C: Codec>(run: &Rc<Run<C>>, place: Place) -> Result<Member<C>, BenchError> {
     let address = run.workload.address;
-    let connect = async || TcpStream::connect(address).await.map_err(|error| BenchError::Connect { address, error });
-    let main = connect().await?;
-    let apart = if C::SENDS_APART && place.sends(run) { Some(connect().await?) } else { None };
-    Member::new(run.clone(), place, main, apart)
+    let stream = TcpStream::connect(address).await.map_err(|error| BenchError::Connect { address, error })?;
+    Member::new(run.clone(), place, stream)
 }
 
 /// Says what is due, or when the time is up, once all have joined.

@@ -45,17 +45,9 @@ pub trait Codec: 'static {
     /// Otherwise nobody gets any, and a message is confirmed by the next [`Event::Acknowledged`] on its connection.
     const IS_FANNED_OUT: bool = true;
 
-    /// Whether senders publish on a second connection, because one that listens may not, as in Redis with RESP2.
-    const SENDS_APART: bool = false;
-
     /// The bytes by which a member introduces itself and joins its room. When it has, there must be one [`Event::Done`]. Without bytes it
     /// has joined when it is connected.
     fn hello(&self, member: &Member<'_>, out: &mut Vec<u8>);
-
-    /// The same for the second connection of a sender, where there is one.
-    fn hello_apart(&self, member: &Member<'_>, out: &mut Vec<u8>) {
-        let _ = (member, out);
-    }
 
     /// The bytes that publish a text to the member's room. It is called once for each sender: for the next message the engine counts up the
     /// number where it finds the text in these bytes, in which it must stand once and unchanged.
@@ -65,8 +57,7 @@ pub trait Codec: 'static {
     /// understood is an [`Event::Error`].
     fn cut<'a>(&self, bytes: &'a [u8]) -> Option<(Event<'a>, usize)>;
 
-    /// The bytes by which a member leaves, on each of its connections. When it may close, there must be one [`Event::Done`] on each.
-    /// Without bytes it closes at once.
+    /// The bytes by which a member leaves. When it may close, there must be one [`Event::Done`]. Without bytes it closes at once.
     fn goodbye(&self, out: &mut Vec<u8>);
 }
 

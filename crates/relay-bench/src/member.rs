@@ -1,4 +1,4 @@
-//! One member of a room: its connections, what it sends, and what it checks.
+//! One member of a room: its connection, what it sends, and what it checks.
 //!
 //! ```text
 //! Joining --"Done"--> Waiting --all have--> Talking --has everything--> Leaving --"Done", end--> done
@@ -31,11 +31,9 @@ pub(crate) struct Member<C> {
     run: Rc<Run<C>>,
     place: Place,
     phase: Phase,
-    /// The one that listens; without a second one it also sends.
-    main: Connection,
-    apart: Option<Connection>,
-    /// How many connections have not answered what was asked of them.
-    unanswered: usize,
+    connection: Connection,
+    /// The server has not answered what it was asked: to let somebody in, or go.
+    is_asking: bool,
     sender: Option<(u64, Sender)>,
     seen: Seen,
 }
@@ -67,44 +65,29 @@ enum Phase {
     Gone,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Side {
-    Main,
-    Apart,
-}
-
 impl<C: Codec> Member<C> {
-    /// `apart`: the second connection, for a sender that needs one.
-    pub(crate) fn new(run: Rc<Run<C>>, place: Place, main: TcpStream, apart: Option<TcpStream>) -> Result<Member<C>, BenchError> {
+    pub(crate) fn new(run: Rc<Run<C>>, place: Place, stream: TcpStream) -> Result<Member<C>, BenchError> {
         let name = text::member_name(place.member);
         let room = match place.kind {
             Kind::Busy | Kind::Slow => format!("bench-{}-{}", run.workload.seed, place.room),
             Kind::Idle => format!("bench-{}-idle-{}", run.workload.seed, place.room),
         };
         let who = codec::Member { name: &name, room: &room };
-        let (mut main, mut apart) = (Connection::new(main), apart.map(Connection::new));
-        run.codec.hello(&who, &mut main.out);
-        if let Some(apart) = &mut apart {
-            run.codec.hello_apart(&who, &mut apart.out);
-        }
+        let mut connection = Connection::new(stream);
+        run.codec.hello(&who, &mut connection.out);
+        let is_asking = !connection.out.is_empty();
         let sender = place.sends(&run).then(|| sender(&run, &who, place)).transpose();
         let sender = sender.map_err(|violation| violation.of(place))?;
         let senders = if place.kind == Kind::Idle { 0 } else { run.workload.senders };
-        let asked = [Some(&main), apart.as_ref()].into_iter().flatten().filter(|side| !side.out.is_empty()).count();
-        let mut member = Member { place, phase: Phase::Joining, main, apart, unanswered: 0, sender, seen: Seen::new(senders), run };
-        member.ask(asked);
+        let mut member = Member { place, phase: Phase::Joining, connection, is_asking, sender, seen: Seen::new(senders), run };
+        if !is_asking {
+            member.answered();
+        }
         Ok(member)
     }
 
-    /// So many connections are asked something; when none is, it is as if all had answered.
-    fn ask(&mut self, connections: usize) {
-        self.unanswered = connections;
-        if connections == 0 {
-            self.answered();
-        }
-    }
-
     fn answered(&mut self) {
+        self.is_asking = false;
         match self.phase {
             Phase::Joining => {
                 self.phase = Phase::Waiting;
@@ -118,23 +101,18 @@ impl<C: Codec> Member<C> {
         self.run.waits(self.place.index, cx.waker());
         self.go_on(miniloop::now().as_nanos())?;
         for _ in 0..READS_PER_POLL {
-            if let Err(error) = self.poll_write(cx) {
+            if let Err(error) = self.connection.poll_write(cx) {
                 return Poll::Ready(self.broken(&error));
             }
             if self.phase == Phase::Gone {
                 return Poll::Ready(Ok(Departure::Orderly));
             }
-            let mut has_read = false;
-            for side in [Side::Main, Side::Apart] {
-                match self.poll_read(cx, side) {
-                    Poll::Ready(Ok(Some(departure))) => return Poll::Ready(Ok(departure)),
-                    Poll::Ready(Ok(None)) => has_read = true,
-                    Poll::Ready(Err(violation)) => return Poll::Ready(Err(violation)),
-                    Poll::Pending => {}
-                }
-            }
-            if !has_read && !self.has_more_to_write() {
-                return Poll::Pending;
+            match self.poll_read(cx) {
+                Poll::Ready(Ok(Some(departure))) => return Poll::Ready(Ok(departure)),
+                Poll::Ready(Ok(None)) => {}
+                Poll::Ready(Err(violation)) => return Poll::Ready(Err(violation)),
+                Poll::Pending if self.has_more_to_write() => {}
+                Poll::Pending => return Poll::Pending,
             }
             self.go_on(miniloop::now().as_nanos())?;
         }
@@ -144,9 +122,8 @@ impl<C: Codec> Member<C> {
 
     /// Whether the kernel has taken everything, and there is more.
     fn has_more_to_write(&self) -> bool {
-        let out = &self.apart.as_ref().unwrap_or(&self.main).out;
         let may_send = |(index, sender): &(u64, Sender)| sender.may_send(self.run.allowed(*index));
-        out.is_empty() && self.phase == Phase::Talking && self.sender.as_ref().is_some_and(may_send)
+        self.connection.out.is_empty() && self.phase == Phase::Talking && self.sender.as_ref().is_some_and(may_send)
     }
 
     /// Does what can be done without the server: begins, sends, and leaves when it has everything.
@@ -163,19 +140,17 @@ impl<C: Codec> Member<C> {
             return Ok(());
         }
         if let Some((index, sender)) = &mut self.sender {
-            let out = &mut self.apart.as_mut().unwrap_or(&mut self.main).out;
-            self.run.sent(self.place.room, sender.fill(out, now_ns, self.run.allowed(*index)));
+            self.run.sent(self.place.room, sender.fill(&mut self.connection.out, now_ns, self.run.allowed(*index)));
         }
         if self.has_everything()? {
-            let mut asked = 0;
-            for side in [Some(&mut self.main), self.apart.as_mut()].into_iter().flatten() {
-                // The answer to a ping may stand there, which nobody answers.
-                let before_len = side.out.len();
-                self.run.codec.goodbye(&mut side.out);
-                asked += usize::from(side.out.len() > before_len);
-            }
             self.phase = Phase::Leaving;
-            self.ask(asked);
+            // The answer to a ping may stand there, which nobody answers.
+            let before_len = self.connection.out.len();
+            self.run.codec.goodbye(&mut self.connection.out);
+            self.is_asking = self.connection.out.len() > before_len;
+            if !self.is_asking {
+                self.answered();
+            }
         }
         Ok(())
     }
@@ -201,31 +176,24 @@ impl<C: Codec> Member<C> {
     }
 
     /// Reads once and handles what has come. `Some`: the server has ended it, and may.
-    fn poll_read(&mut self, cx: &mut Context<'_>, side: Side) -> Poll<Result<Option<Departure>, Violation>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Departure>, Violation>> {
         if self.place.kind == Kind::Slow && matches!(self.phase, Phase::Waiting | Phase::Talking) && !self.run.is_complete() {
             return Poll::Pending;
         }
         let run = self.run.clone();
         let Some(mut scratch) = run.scratch.take() else { return Poll::Pending };
-        let polled = match self.side(side).map(|connection| connection.poll_read(cx, &mut scratch.buffer)) {
-            None | Some(Poll::Pending) => Poll::Pending,
-            Some(Poll::Ready(Ok(0))) => Poll::Ready(self.ended().map(Some)),
-            Some(Poll::Ready(Err(error))) => Poll::Ready(self.broken(&error).map(Some)),
-            Some(Poll::Ready(Ok(len))) => Poll::Ready(self.events(side, &scratch.buffer[..len], &mut scratch.latency_ns).map(|()| None)),
+        let polled = match self.connection.poll_read(cx, &mut scratch.buffer) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(0)) => Poll::Ready(self.ended().map(Some)),
+            Poll::Ready(Err(error)) => Poll::Ready(self.broken(&error).map(Some)),
+            Poll::Ready(Ok(len)) => Poll::Ready(self.events(&scratch.buffer[..len], &mut scratch.latency_ns).map(|()| None)),
         };
         run.scratch.set(Some(scratch));
         polled
     }
 
-    fn side(&mut self, side: Side) -> Option<&mut Connection> {
-        match side {
-            Side::Main => Some(&mut self.main),
-            Side::Apart => self.apart.as_mut(),
-        }
-    }
-
     /// Handles what is complete, and keeps the rest.
-    fn events(&mut self, side: Side, bytes: &[u8], latency_ns: &mut Histogram<u64>) -> Result<(), Violation> {
+    fn events(&mut self, bytes: &[u8], latency_ns: &mut Histogram<u64>) -> Result<(), Violation> {
         let now_ns = miniloop::now().as_nanos();
         let confirmed = |member: &Self| member.sender.as_ref().map_or(0, |(_, sender)| sender.confirmed);
         let before = (self.seen.order().len, confirmed(self));
@@ -235,15 +203,13 @@ impl<C: Codec> Member<C> {
             && let Some((event, len)) = run.codec.cut(rest)
         {
             let (whole, behind) = rest.split_at(len);
-            self.event(side, event, whole, now_ns, latency_ns)?;
+            self.event(event, whole, now_ns, latency_ns)?;
             rest = behind;
         }
         if rest.len() > EVENT_LEN_MAX_BYTES {
             return Err(Violation::new(format!("the server says more than {EVENT_LEN_MAX_BYTES} bytes without an end")));
         }
-        if let Some(connection) = self.side(side) {
-            connection.keep(rest);
-        }
+        self.connection.keep(rest);
         if self.place.kind == Kind::Busy {
             run.received(self.seen.order().len - before.0, confirmed(self) - before.1);
         }
@@ -251,7 +217,7 @@ impl<C: Codec> Member<C> {
     }
 
     #[inline]
-    fn event(&mut self, side: Side, event: Event<'_>, whole: &[u8], now_ns: u64, latency_ns: &mut Histogram<u64>) -> Result<(), Violation> {
+    fn event(&mut self, event: Event<'_>, whole: &[u8], now_ns: u64, latency_ns: &mut Histogram<u64>) -> Result<(), Violation> {
         match event {
             Event::Message(text) => {
                 let Some(said) = self.run.texts.parse(text) else { return Err(self.unexpected(whole)) };
@@ -263,16 +229,11 @@ impl<C: Codec> Member<C> {
                 None => Err(self.unexpected(whole)),
             },
             Event::Answer(answer) => {
-                if let Some(connection) = self.side(side) {
-                    connection.out.extend_from_slice(answer);
-                }
+                self.connection.out.extend_from_slice(answer);
                 Ok(())
             }
-            Event::Done if self.unanswered > 0 => {
-                self.unanswered -= 1;
-                if self.unanswered == 0 {
-                    self.answered();
-                }
+            Event::Done if self.is_asking => {
+                self.answered();
                 Ok(())
             }
             Event::Nothing => Ok(()),
@@ -287,11 +248,6 @@ impl<C: Codec> Member<C> {
         let ns = sender.confirm(now_ns).ok_or_else(|| Violation::new("a message is confirmed that was not sent"))?;
         latency_ns.saturating_record(ns);
         Ok(())
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        self.main.poll_write(cx)?;
-        self.apart.as_mut().map_or(Ok(()), |apart| apart.poll_write(cx))
     }
 
     #[cold]

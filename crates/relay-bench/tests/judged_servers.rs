@@ -161,50 +161,6 @@ fn slow_members_may_be_cut_and_are_counted_and_the_others_must_have_everything()
     }
 }
 
-/// A server that passes on what comes on another connection, as Redis does.
-struct Apart;
-
-impl Codec for Apart {
-    const SENDS_APART: bool = true;
-
-    fn hello(&self, member: &Member<'_>, out: &mut Vec<u8>) {
-        RelayCodec.hello(member, out);
-    }
-
-    fn publish(&self, member: &Member<'_>, text: &[u8], out: &mut Vec<u8>) {
-        RelayCodec.publish(member, text, out);
-    }
-
-    fn cut<'a>(&self, bytes: &'a [u8]) -> Option<(Event<'a>, usize)> {
-        if bytes.starts_with(b":1\n") { Some((Event::Nothing, 3)) } else { RelayCodec.cut(bytes) }
-    }
-
-    fn goodbye(&self, out: &mut Vec<u8>) {
-        RelayCodec.goodbye(out);
-    }
-}
-
-#[test]
-fn a_sender_may_have_a_connection_of_its_own_to_send_on() {
-    let workload = Workload { members: 2, ..small() };
-    let report = run(Apart, workload, async |listener: TcpListener| {
-        let (mut first, _) = Peer::join(&listener).await;
-        let mut sending = Peer::accept(&listener).await;
-        let (mut second, _) = Peer::join(&listener).await;
-        for _ in 0..3 {
-            let text = sending.line().await.replace("MSG ", "MESSAGE m00000 ");
-            sending.says(":1").await;
-            first.says(&text).await;
-            second.says(&text).await;
-        }
-        for peer in [&mut first, &mut sending, &mut second] {
-            peer.hears("QUIT").await;
-            peer.says("OK QUIT").await;
-        }
-    });
-    assert_eq!(report.map(|report| (report.publishes, report.deliveries)), Ok((3, 6)));
-}
-
 /// A server that takes messages, says so, and passes none on. One leaves it by closing.
 struct Acknowledging;
 
