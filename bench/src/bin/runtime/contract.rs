@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A runtime whose tasks run on one thread, from inside. All but [`block_on`](Runtime::block_on) is called inside that.
+/// A runtime whose tasks run on one thread, from inside. All but the first two are called inside those.
 pub(crate) trait Runtime: 'static {
     /// Awaiting it gives what the task has returned.
     type Task<T: Send + 'static>: Future<Output = T>;
@@ -24,6 +24,11 @@ pub(crate) trait Runtime: 'static {
 
     /// Runs a future to its end, and meanwhile what it spawns, on a runtime of this thread.
     fn block_on<F: Future>(future: F) -> F::Output;
+
+    /// Runs what measures: as a task, since what runs beside it is tasks too.
+    fn run<T: Send + 'static>(future: impl Future<Output = T> + 'static) -> T {
+        Self::block_on(async { Self::spawn(future).await })
+    }
 
     /// `Send` is what some ask of the output though nothing leaves the thread; what they ask of the future: see `assume_send.rs`.
     fn spawn<F>(future: F) -> Self::Task<F::Output>
@@ -53,11 +58,6 @@ pub(crate) trait Runtime: 'static {
     async fn accept(listener: &Self::Listener) -> Self::Stream;
     /// Sends back what it receives, through one buffer of this length, until the peer is done or gone.
     async fn echo(stream: Self::Stream, buffer_len: usize);
-}
-
-/// A task of `R` in which to measure: what runs beside it is a task too, so that nobody is favoured for being what `block_on` was given.
-pub(crate) fn run<R: Runtime, T: Send + 'static>(future: impl Future<Output = T> + 'static) -> T {
-    R::block_on(async { R::spawn(future).await })
 }
 
 /// Is woken by itself and polled again, as with `yield_now` of futures-lite.

@@ -36,11 +36,11 @@ impl Effort {
         })
     }
 
-    /// How many where it is about each one's memory.
+    /// How many take part, where that many do when it counts.
     pub(crate) fn crowd(self, full: usize) -> usize {
         match self {
             Effort::Full => full,
-            Effort::Quick => 100,
+            Effort::Quick => full.min(100),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bench::processor;
 
 use crate::contenders::Contender;
-use crate::contract::{Runtime, run};
+use crate::contract::Runtime;
 use crate::effort::{Effort, Figures};
 use crate::gate::Gate;
 use crate::programs::load::{Load, Traffic};
@@ -44,7 +44,7 @@ fn of_many<R: Runtime, F: Future<Output = ()> + 'static>(
     wait: impl Fn(Rc<Gate>) -> F + 'static,
     not_counted: fn(usize) -> usize,
 ) -> Figures {
-    run::<R, _>(async move {
+    R::run(async move {
         let start = async |count: usize| {
             let started = Rc::new(Gate::of(count));
             for _ in 0..count {

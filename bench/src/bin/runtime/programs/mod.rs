@@ -33,7 +33,7 @@ use load::Traffic;
 pub(crate) enum Case {
     Yield { tasks: usize },
     PingPong,
-    Spawn { batch: u64 },
+    Spawn { batch: usize },
     TimerCancelled { others: usize },
     TimersFired { timers: usize },
     Channel,
@@ -98,7 +98,7 @@ impl Case {
         match self {
             Case::Yield { tasks } => counted(tasks, "task"),
             Case::Spawn { batch: 1 } => "one by one".to_owned(),
-            Case::Spawn { batch } => format!("batch of {}", grouped(batch as usize)),
+            Case::Spawn { batch } => format!("batch of {}", grouped(batch)),
             Case::TimerCancelled { others } => format!("{} others armed", grouped(others)),
             Case::TimersFired { timers } => counted(timers, "timer"),
             Case::Mutex { tasks } => counted(tasks as usize, "task"),
@@ -130,7 +130,7 @@ impl Case {
     pub(crate) fn run(self, contender: Contender, effort: Effort) -> io::Result<Figures> {
         match self {
             Case::Echo { connections, message_len, deep } => {
-                return echo::measure(contender, effort, connections, Traffic { message_len, deep });
+                return echo::measure(contender, effort, effort.crowd(connections), Traffic { message_len, deep });
             }
             Case::TimerUnderFlood => return echo::timer_under_flood(contender, effort),
             Case::MemoryOfConnection => return memory::of_connection(contender, effort),
@@ -151,11 +151,11 @@ impl Case {
 
     fn run_on<R: Runtime>(self, effort: Effort) -> Figures {
         match self {
-            Case::Yield { tasks } => yielding::measure::<R>(effort, tasks),
+            Case::Yield { tasks } => yielding::measure::<R>(effort, effort.crowd(tasks)),
             Case::PingPong => ping_pong::measure::<R>(effort),
-            Case::Spawn { batch } => spawning::measure::<R>(effort, batch),
-            Case::TimerCancelled { others } => timers::armed_and_cancelled::<R>(effort, others),
-            Case::TimersFired { timers } => timers::fired::<R>(effort, timers),
+            Case::Spawn { batch } => spawning::measure::<R>(effort, effort.crowd(batch)),
+            Case::TimerCancelled { others } => timers::armed_and_cancelled::<R>(effort, effort.crowd(others)),
+            Case::TimersFired { timers } => timers::fired::<R>(effort, effort.crowd(timers)),
             Case::Channel => sync::channel::<R>(effort),
             Case::Mutex { tasks } => sync::mutex::<R>(effort, tasks),
             Case::Group { members } => sync::group::<R>(effort, members),

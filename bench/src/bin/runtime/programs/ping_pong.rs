@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use crate::contract::{Runtime, run};
+use crate::contract::Runtime;
 use crate::effort::{Effort, Figures, Stopwatch, steady};
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct TableTennis {
 
 /// One operation is one wake of the other one, who then runs.
 pub(crate) fn measure<R: Runtime>(effort: Effort) -> Figures {
-    run::<R, _>(steady(effort, async |strokes| {
+    R::run(steady(effort, async |strokes| {
         let table = Rc::new(TableTennis::default());
         let watch = Stopwatch::start();
         let [ping, pong] = [0, 1].map(|side| R::spawn(play(table.clone(), side, strokes)));

@@ -13,7 +13,7 @@ use std::{env, fs};
 use bench::processor;
 
 use crate::contenders::{Contender, floor};
-use crate::contract::{Runtime, run};
+use crate::contract::Runtime;
 
 /// What a server does beside the echo.
 #[derive(Clone, Copy, clap::Args)]
@@ -26,12 +26,14 @@ pub(crate) struct Duties {
     pub(crate) ticks: usize,
 }
 
+/// How many connections may wait to be accepted: as many as the kernel allows by default.
+const LINE_LEN: i32 = 4_096;
 const PERIOD: Duration = Duration::from_millis(1);
 
 /// The server process: prints its port and serves until it is killed or has done its ticks.
 pub(crate) fn main<R: Runtime>(duties: Duties) -> io::Result<()> {
     let listener = listen()?;
-    let late_ns = run::<R, _>(async move {
+    let late_ns = R::run(async move {
         R::detach(R::spawn(async move {
             let listener = R::listen(listener);
             loop {
@@ -56,6 +58,8 @@ pub(crate) fn main_of_floor(duties: Duties) -> io::Result<()> {
 fn listen() -> io::Result<TcpListener> {
     processor::pin(processor::SERVER_CORE)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    // Once more, for more than std asks for: who comes while the line is full tries again only after a second.
+    rustix::net::listen(&listener, LINE_LEN)?;
     listener.set_nonblocking(true)?;
     println!("{}", listener.local_addr()?);
     io::stdout().flush()?;

@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::contract::{Runtime, give_way, run};
+use crate::contract::{Runtime, give_way};
 use crate::effort::{Effort, Figures, Stopwatch, steady};
 
 const CAPACITY: usize = 64;
 
 /// One operation is one value from a producer to a consumer.
 pub(crate) fn channel<R: Runtime>(effort: Effort) -> Figures {
-    run::<R, _>(steady(effort, async |values| {
+    R::run(steady(effort, async |values| {
         let watch = Stopwatch::start();
         let (sender, mut receiver) = R::channel(CAPACITY);
         let producer = R::spawn(async move {
@@ -34,7 +34,7 @@ pub(crate) fn channel<R: Runtime>(effort: Effort) -> Figures {
 
 /// One operation is one task that gets the lock, gives way while it has it, and leaves it to the next one, who waits already.
 pub(crate) fn mutex<R: Runtime>(effort: Effort, tasks: u64) -> Figures {
-    run::<R, _>(steady(effort, async move |repetitions| {
+    R::run(steady(effort, async move |repetitions| {
         let watch = Stopwatch::start();
         let shared = Rc::new((R::mutex(), Cell::new(false), Cell::new(0)));
         let tasks: Vec<_> = (0..tasks)
@@ -65,7 +65,7 @@ pub(crate) fn mutex<R: Runtime>(effort: Effort, tasks: u64) -> Figures {
 
 /// One operation is one member that gives way once and ends.
 pub(crate) fn group<R: Runtime>(effort: Effort, members: u64) -> Figures {
-    run::<R, _>(steady(effort, async move |repetitions| {
+    R::run(steady(effort, async move |repetitions| {
         let watch = Stopwatch::start();
         for _ in 0..repetitions {
             let member = |number: u64| async move {

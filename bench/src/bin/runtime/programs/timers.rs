@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crate::contract::{Runtime, give_way, run};
+use crate::contract::{Runtime, give_way};
 use crate::effort::{Effort, Figures, Stopwatch, Stretch, steady};
 use crate::gate::Gate;
 
@@ -17,7 +17,7 @@ const TIMERS_PER_POLL: u64 = 64;
 
 /// One operation is one future that is made, polled once and dropped, while `others` are armed.
 pub(crate) fn armed_and_cancelled<R: Runtime>(effort: Effort, others: usize) -> Figures {
-    run::<R, _>(async move {
+    R::run(async move {
         let armed = Rc::new(Gate::of(others + 1));
         for number in 0..others {
             let armed = armed.clone();
@@ -55,7 +55,7 @@ const SPREAD: Duration = Duration::from_millis(5);
 /// One operation is one task that arms a timer, waits for it and ends; only processor time says something, since all wait most of the
 /// time.
 pub(crate) fn fired<R: Runtime>(effort: Effort, timers: usize) -> Figures {
-    run::<R, _>(async move {
+    R::run(async move {
         // So that all are armed before the first is due.
         let mut lead = Duration::from_millis(1) + Duration::from_micros(timers as u64);
         let mut sum = Stretch::default();

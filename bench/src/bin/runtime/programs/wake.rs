@@ -10,7 +10,7 @@ use std::thread;
 use bench::processor;
 use futures_util::task::AtomicWaker;
 
-use crate::contract::{Runtime, run};
+use crate::contract::Runtime;
 use crate::effort::{Effort, Figures, Stopwatch};
 
 /// A task on another thread.
@@ -34,7 +34,7 @@ pub(crate) fn measure<R: Runtime>(effort: Effort, loops: usize) -> Figures {
             let sleeper = sleeper.clone();
             thread::spawn(move || {
                 processor::pin(processor::SERVER_CORE).expect("the core was there for the process");
-                run::<R, _>(sleep(sleeper))
+                R::run(sleep(sleeper))
             })
         })
         .collect();

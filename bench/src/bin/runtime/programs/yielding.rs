@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::contract::{Runtime, give_way, run};
+use crate::contract::{Runtime, give_way};
 use crate::effort::{Effort, Figures, Stopwatch, Stretch, steady};
 use crate::gate::Gate;
 
@@ -18,7 +18,7 @@ struct Shared {
 
 /// One operation is one yield of one task. Starting and ending the tasks is another program.
 pub(crate) fn measure<R: Runtime>(effort: Effort, tasks: usize) -> Figures {
-    run::<R, _>(steady(effort, async move |rounds| {
+    R::run(steady(effort, async move |rounds| {
         let shared = Rc::new(Shared { ready: Gate::of(tasks), done: Gate::of(tasks), watch: RefCell::default(), stretch: Cell::default() });
         let spawned: Vec<_> = (0..tasks).map(|_| R::spawn(yielding(shared.clone(), rounds))).collect();
         for task in spawned {
