@@ -10,23 +10,7 @@ use std::{env, io};
 use crate::tree::Tree;
 
 /// In the order in which all of them run: the last one draws what the others have measured.
-const PROGRAMS: [Program; 3] = [
-    Program { name: "runtime", starts: &[] },
-    Program { name: "relay", starts: &["relay-floor"] },
-    Program { name: "charts", starts: &[] },
-];
-
-struct Program {
-    name: &'static str,
-    /// Other programs of the package that it expects beside itself.
-    starts: &'static [&'static str],
-}
-
-impl Program {
-    fn binaries(&self) -> impl Iterator<Item = &'static str> {
-        [self.name].into_iter().chain(self.starts.iter().copied())
-    }
-}
+const PROGRAMS: [&str; 3] = ["runtime", "relay", "charts"];
 
 /// Runs the program that the first argument names with the others, or all of them without any. Tells whether they have succeeded.
 ///
@@ -35,16 +19,10 @@ impl Program {
 pub(crate) fn run(root: &Path, tree: &Tree, arguments: &[String]) -> io::Result<bool> {
     let (programs, rest) = choose(tree, arguments)?;
     for program in programs {
-        let cargo = |task: &str, binaries: &[&str]| {
-            let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-            command.args([task, "--quiet", "--release", "--manifest-path", "bench/Cargo.toml"]).current_dir(root);
-            for binary in binaries {
-                command.args(["--bin", binary]);
-            }
-            command
-        };
-        let is_built = cargo("build", &program.binaries().collect::<Vec<_>>()).status()?.success();
-        if !is_built || !cargo("run", &[program.name]).arg("--").args(rest).status()?.success() {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(["run", "--quiet", "--release", "--manifest-path", "bench/Cargo.toml", "--bin", program, "--"]);
+        if !command.args(rest).current_dir(root).status()?.success() {
             return Ok(false);
         }
     }
@@ -52,21 +30,20 @@ pub(crate) fn run(root: &Path, tree: &Tree, arguments: &[String]) -> io::Result<
 }
 
 /// The programs to run, and what they are given.
-fn choose<'a>(tree: &Tree, arguments: &'a [String]) -> io::Result<(Vec<&'static Program>, &'a [String])> {
-    let (programs, rest): (Vec<&Program>, &[String]) = match arguments.split_first() {
-        None => (PROGRAMS.iter().collect(), &[]),
-        Some((name, rest)) => match PROGRAMS.iter().find(|program| program.name == name) {
+fn choose<'a>(tree: &Tree, arguments: &'a [String]) -> io::Result<(Vec<&'static str>, &'a [String])> {
+    let (programs, rest): (Vec<&str>, &[String]) = match arguments.split_first() {
+        None => (PROGRAMS.to_vec(), &[]),
+        Some((name, rest)) => match PROGRAMS.iter().find(|program| *program == name) {
             Some(program) => (vec![program], rest),
             None => {
-                let names = PROGRAMS.map(|program| program.name).join(", ");
+                let names = PROGRAMS.join(", ");
                 return Err(io::Error::other(format!(
                     "`bench` has no program `{name}`; it has {names}, and runs all of them without a name"
                 )));
             }
         },
     };
-    let is_there = |binary: &str| ["", "/main"].iter().any(|end| tree.exists(&format!("bench/src/bin/{binary}{end}.rs")));
-    match programs.iter().flat_map(|program| program.binaries()).find(|binary| !is_there(binary)) {
+    match programs.iter().find(|program| !tree.exists(&format!("bench/src/bin/{program}/main.rs"))) {
         Some(absent) => Err(io::Error::other(format!("bench/src/bin has no program `{absent}`: name another one to run it alone"))),
         None => Ok((programs, rest)),
     }
@@ -76,8 +53,7 @@ fn choose<'a>(tree: &Tree, arguments: &'a [String]) -> io::Result<(Vec<&'static 
 mod tests {
     use super::*;
 
-    const ALL: [&str; 4] =
-        ["bench/src/bin/runtime/main.rs", "bench/src/bin/relay/main.rs", "bench/src/bin/relay-floor.rs", "bench/src/bin/charts/main.rs"];
+    const ALL: [&str; 3] = ["bench/src/bin/runtime/main.rs", "bench/src/bin/relay/main.rs", "bench/src/bin/charts/main.rs"];
 
     /// `expected` is the names of the programs, then `--` and what they are given; or a part of the refusal.
     #[track_caller]
@@ -85,10 +61,7 @@ mod tests {
         let files: Vec<(&str, &str)> = files.iter().map(|path| (*path, "")).collect();
         let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
         let said = match choose(&Tree::of(&files), &arguments) {
-            Ok((programs, rest)) => {
-                let names: Vec<&str> = programs.iter().map(|program| program.name).collect();
-                format!("{} -- {}", names.join(" "), rest.join(" "))
-            }
+            Ok((programs, rest)) => format!("{} -- {}", programs.join(" "), rest.join(" ")),
             Err(error) => error.to_string(),
         };
         assert!(said.contains(expected), "{said}");
@@ -104,7 +77,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         check(&ALL, "loop", "no program `loop`; it has runtime, relay, charts");
-        check(&ALL[..2], "relay", "no program `relay-floor`");
+        check(&ALL[..1], "relay", "no program `relay`: name another");
+        check(&ALL[..2], "", "no program `charts`");
         check(&ALL[..1], "runtime", "runtime -- ");
     }
 }
