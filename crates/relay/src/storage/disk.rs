@@ -4,6 +4,7 @@
 //! Everything happens in one folder; names are file names, never paths. The real disk is [`OsDisk`]; the tests' is `memory_disk.rs`.
 //! One dynamic call per system call costs nothing beside it. Next: `folder.rs`, which says whose folder it is.
 
+use crate::storage::direct_file::DirectFile;
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, fcntl},
@@ -24,6 +25,11 @@ pub(crate) trait Disk: Send + Sync {
     fn path(&self) -> &Path;
     fn names(&self) -> io::Result<Vec<String>>;
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>>;
+    /// The same for reading and writing past the kernel's cache, where the file system can do that: for whole pages that are written and
+    /// read once.
+    fn open_direct(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.open(name, Access::ReadWrite)
+    }
     /// Makes an empty file, for reading and writing; one that stands there is emptied.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -102,14 +108,14 @@ impl OsDisk {
         Ok(OsDisk { path: path.to_owned(), folder: File::open(path)? })
     }
 
-    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Box<dyn DiskFile>> {
+    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<File> {
         // No link is followed out of the folder, and a pipe that somebody put there does not block us.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Ok(Box::new(file))
+        Ok(file)
     }
 }
 
@@ -124,11 +130,21 @@ impl Disk for OsDisk {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>> {
-        self.open_with(name, if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR })
+        Ok(Box::new(self.open_with(name, if access == Access::Read { OFlags::RDONLY } else { OFlags::RDWR })?))
+    }
+
+    fn open_direct(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let cached = self.open_with(name, OFlags::RDWR)?;
+        match self.open_with(name, OFlags::RDWR | OFlags::DIRECT) {
+            Ok(direct) => Ok(Box::new(DirectFile { cached, direct })),
+            // A file system in memory, or over a network.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(Box::new(cached)),
+            Err(error) => Err(error),
+        }
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+        Ok(Box::new(self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -186,6 +202,36 @@ impl DiskFile for File {
         let mut lock = record_lock(bytes, RangeLock::Exclusive);
         fcntl(self, FcntlArg::F_OFD_GETLK(&mut lock))?;
         Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+    }
+}
+
+impl DiskFile for DirectFile {
+    fn byte_count(&self) -> io::Result<u64> {
+        DiskFile::byte_count(&self.cached)
+    }
+
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        DirectFile::read_at(self, out, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        DirectFile::write_at(self, bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        DiskFile::sync_data(&self.cached)
+    }
+
+    fn truncate(&self, byte_count: u64) -> io::Result<()> {
+        DiskFile::truncate(&self.cached, byte_count)
+    }
+
+    fn lock(&self, bytes: Range<u64>, lock: RangeLock) -> io::Result<bool> {
+        DiskFile::lock(&self.cached, bytes, lock)
+    }
+
+    fn is_locked(&self, bytes: Range<u64>) -> io::Result<bool> {
+        DiskFile::is_locked(&self.cached, bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong for people at the command line: opening the data folder, and printing a history.
 //!
-//! Each message names the file, the offset where there is one, and the way out. Next: `disk.rs`.
+//! Each message names the file, the offset where there is one, and the way out. Next: `direct_file.rs`.
 
 use std::{
     error::Error,

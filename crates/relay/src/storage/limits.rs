@@ -8,8 +8,11 @@ use std::time::Duration;
 /// A log file has this length from its birth to its end: written full once, so that a commit allocates nothing.
 pub(crate) const FILE_BYTES: u64 = 64 << 20;
 
-/// Records start on multiples of this: the page of the kernel's cache, so that a commit never reads a page before it writes it.
-pub(crate) const RECORD_ALIGNMENT_BYTES: u64 = 4096;
+/// A page of memory, and of the kernel's cache. Disks take whole ones from memory that begins on one, whatever their sectors.
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// Records start on multiples of this, so that a commit is whole pages.
+pub(crate) const RECORD_ALIGNMENT_BYTES: u64 = PAGE_BYTES as u64;
 
 /// What a disk writes whole or not at all. Disks with larger sectors keep this promise as well.
 pub(crate) const SECTOR_BYTES: usize = 512;

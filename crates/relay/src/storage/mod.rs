@@ -39,6 +39,7 @@ mod wall_clock;
 mod position;
 mod contract;
 mod error;
+mod direct_file;
 mod disk;
 mod folder;
 mod log;

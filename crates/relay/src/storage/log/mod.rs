@@ -1,7 +1,7 @@
 //! The log: opens it, and makes batches durable, one record and one `fdatasync` each.
 //!
 //! Knows nothing of rooms' rules, sockets or the loop, and of the history only how far it has come; runs on the commit worker's thread and
-//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite`, one `fdatasync`. Next: `history/mod.rs`.
+//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite` past the kernel's cache, one `fdatasync`. Next: `history/mod.rs`.
 
 mod record;
 mod file_names;
@@ -13,7 +13,8 @@ mod salvage;
 
 use crate::storage::{
     contract::{Committed, Failure, Storage, StorageError, is_full},
-    disk::{Access, Disk, PartlyWritten, write_all_at},
+    direct_file::begin_on_page,
+    disk::{Disk, PartlyWritten, write_all_at},
     error::{OpenError, open_error},
     folder::Folder,
     limits::{FREE_BYTES_MIN, RECORD_BYTES_MAX, SPACE_CHECK_BYTES},
@@ -102,7 +103,7 @@ impl Log {
         let numbers = file_numbers(disk.as_ref())?;
         for number in numbers.iter().copied().filter(|number| *number >= end.file_number) {
             let name = file_name(number);
-            let file = disk.open(&name, Access::ReadWrite).map_err(open_error("opening", disk.path().join(name)))?;
+            let file = disk.open_direct(&name).map_err(open_error("opening", disk.path().join(name)))?;
             ready.push_back(ReadyFile { number, file });
         }
         let current = ready.pop_front().map(|ready| Current { ready, offset: end.offset });
@@ -159,8 +160,9 @@ impl Log {
         let failed = |action, error| Failure::new(action, self.disk.path().join(file_name(ready.number)), *offset, error).into();
 
         let link = Link { file_number: ready.number, sequence: self.sequence + 1, previous_checksum: self.checksum };
+        let begin = begin_on_page(&mut self.buffer, record_bytes as usize);
         let checksum = record::encode(&mut self.buffer, &link, (self.unix_ms)(), batch);
-        if let Err(PartlyWritten { written_bytes, error }) = write_all_at(ready.file.as_ref(), &self.buffer, *offset) {
+        if let Err(PartlyWritten { written_bytes, error }) = write_all_at(ready.file.as_ref(), &self.buffer[begin..], *offset) {
             if !is_full(&error) {
                 return Err(failed("writing to", error));
             }

@@ -257,7 +257,7 @@ fn a_follower_sees_a_record_whose_place_it_has_read_before_it_was_written() {
                 content[written..written + 1024].copy_from_slice(&whole[written..written + 1024]);
             }
             // The same file, so that who has it open sees it.
-            let file = disk.open(name(4 * file), Access::ReadWrite).expect("it is there");
+            let file = disk.open(name(4 * file), crate::storage::disk::Access::ReadWrite).expect("it is there");
             assert!(write_all_at(file.as_ref(), &content, 0).is_ok());
         }
     };

@@ -16,7 +16,7 @@
 use super::file_names::{file_name, new_file_name};
 use crate::storage::{
     contract::{Failure, StorageError, is_full},
-    disk::{Access, Disk, DiskFile, PartlyWritten, write_all_at},
+    disk::{Disk, DiskFile, PartlyWritten, write_all_at},
     limits::{FREE_BYTES_MIN, LOG_FILES_SPARE_MAX, PREPARE_STEP_BYTES},
 };
 use std::{
@@ -200,7 +200,7 @@ impl ReadyFiles {
 
         // The disk may have lost more than a call that failed was about: it is not to be trusted any more.
         let failed = |action, path, offset| move |error| self.stopped(StorageError::Failed, action, path, offset, error);
-        let step = &ZEROS[..ZEROS.len().min((self.file_bytes - making.zeroed_bytes) as usize)];
+        let step = &ZEROS.0[..ZEROS.0.len().min((self.file_bytes - making.zeroed_bytes) as usize)];
         let written = write_all_at(making.file.as_ref(), step, making.zeroed_bytes).map_err(|PartlyWritten { error, .. }| error);
         let synced = written.and_then(|()| making.file.sync_data());
         synced.map_err(failed("writing to", folder.join(&new_name), making.zeroed_bytes))?;
@@ -225,7 +225,7 @@ impl ReadyFiles {
         for index in 0..free.len() {
             let name = file_name(free[index]);
             // One that somebody made longer or shorter, or took away, is no file to begin with.
-            let Ok(file) = self.disk.open(&name, Access::ReadWrite) else { continue };
+            let Ok(file) = self.disk.open_direct(&name) else { continue };
             if !file.byte_count().is_ok_and(|bytes| bytes == self.file_bytes) {
                 continue;
             }
@@ -245,7 +245,8 @@ impl ReadyFiles {
         if free_bytes < self.file_bytes + FREE_BYTES_MIN {
             return Err(StorageError::Full { folder: folder.to_owned() });
         }
-        self.disk.create(new_name).map_err(refused("creating", folder.join(new_name)))
+        let created = self.disk.create(new_name).and_then(|_| self.disk.open_direct(new_name));
+        created.map_err(refused("creating", folder.join(new_name)))
     }
 
     fn stopped(
@@ -263,7 +264,11 @@ impl ReadyFiles {
     }
 }
 
-static ZEROS: [u8; PREPARE_STEP_BYTES] = [0; PREPARE_STEP_BYTES];
+static ZEROS: Zeros = Zeros([0; PREPARE_STEP_BYTES]);
+
+/// They begin on a page, as [`DirectFile`](crate::storage::direct_file::DirectFile) asks.
+#[repr(align(4096))]
+struct Zeros([u8; PREPARE_STEP_BYTES]);
 
 #[cfg(test)]
 #[path = "prepare_tests.rs"]

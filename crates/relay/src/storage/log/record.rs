@@ -205,12 +205,12 @@ pub(crate) fn padded_bytes(batch: &Batch) -> Option<u64> {
     (bytes <= RECORD_BYTES_MAX).then_some(bytes)
 }
 
-/// Replaces what `out` holds by the batch's record, padding included, and returns its header's checksum: the next record names it.
+/// Appends the batch's record to `out`, padding included, and returns its header's checksum: the next record names it.
 ///
 /// The batch must be one for which [`padded_bytes`] returned a length, which keeps every number below in its range.
 pub(crate) fn encode(out: &mut Vec<u8>, link: &Link, unix_ms: u64, batch: &Batch) -> u32 {
-    out.clear();
-    out.resize(HEADER_BYTES, 0);
+    let begin = out.len();
+    out.resize(begin + HEADER_BYTES, 0);
     let message_count: u32 = batch.sections.iter().map(|section| section.message_count).sum();
     for section in &batch.sections {
         out.extend_from_slice(&(section.room.len() as u32).to_le_bytes());
@@ -219,22 +219,21 @@ pub(crate) fn encode(out: &mut Vec<u8>, link: &Link, unix_ms: u64, batch: &Batch
         out.extend_from_slice(section.room.as_bytes());
         out.extend_from_slice(&section.lines);
     }
-    let body_bytes = (out.len() - HEADER_BYTES) as u32;
+    let (header, body) = out[begin..].split_at_mut(HEADER_BYTES);
+    header[..4].copy_from_slice(&MAGIC);
+    header[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    header[6..8].copy_from_slice(&BENEATH_ZEROS.to_le_bytes());
+    header[8..16].copy_from_slice(&link.file_number.to_le_bytes());
+    header[16..24].copy_from_slice(&link.sequence.to_le_bytes());
+    header[24..32].copy_from_slice(&unix_ms.to_le_bytes());
+    header[32..36].copy_from_slice(&message_count.to_le_bytes());
+    header[36..40].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    header[40..44].copy_from_slice(&link.previous_checksum.to_le_bytes());
+    header[44..48].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    let checksum = seal_header(header);
 
-    out[..4].copy_from_slice(&MAGIC);
-    out[4..6].copy_from_slice(&VERSION.to_le_bytes());
-    out[6..8].copy_from_slice(&BENEATH_ZEROS.to_le_bytes());
-    out[8..16].copy_from_slice(&link.file_number.to_le_bytes());
-    out[16..24].copy_from_slice(&link.sequence.to_le_bytes());
-    out[24..32].copy_from_slice(&unix_ms.to_le_bytes());
-    out[32..36].copy_from_slice(&message_count.to_le_bytes());
-    out[36..40].copy_from_slice(&body_bytes.to_le_bytes());
-    out[40..44].copy_from_slice(&link.previous_checksum.to_le_bytes());
-    let body_checksum = crc32c::crc32c(&out[HEADER_BYTES..]);
-    out[44..48].copy_from_slice(&body_checksum.to_le_bytes());
-    let checksum = seal_header(out);
-
-    out.resize(out.len().next_multiple_of(RECORD_ALIGNMENT_BYTES as usize), 0);
+    let record_bytes = out.len() - begin;
+    out.resize(begin + record_bytes.next_multiple_of(RECORD_ALIGNMENT_BYTES as usize), 0);
     checksum
 }
 

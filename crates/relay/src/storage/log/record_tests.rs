@@ -9,7 +9,8 @@ const LINK: Link = Link { file_number: 3, sequence: 7, previous_checksum: 0xdead
 fn encoded(batch: &Batch) -> Vec<u8> {
     let mut bytes = vec![1; 10];
     encode(&mut bytes, &LINK, 1_700_000_000_123, batch);
-    bytes
+    assert_eq!(bytes[..10], [1; 10], "a record is appended");
+    bytes.split_off(10)
 }
 
 fn batch(sections: &[(&str, u32, &str)]) -> Batch {
