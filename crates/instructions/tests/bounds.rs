@@ -15,21 +15,21 @@ use std::process::Command;
 /// A program of `src/main.rs`, and how many instructions each of its times has taken. Counted with rustc 1.95, glibc 2.36, valgrind 3.19.
 const MEASURED: [(&str, f64); 10] = [
     // One poll of a task that has woken itself, and a poll of the kernel for 64 of them.
-    ("yield", 376.0),
+    ("yield", 298.0),
     // Two tasks, each woken by the other and polled once.
-    ("ping-pong", 770.0),
+    ("ping-pong", 691.0),
     // A task made, polled and awaited.
-    ("spawn", 1_464.0),
+    ("spawn", 1_385.0),
     // The same, as a member of a group.
-    ("group", 3_077.0),
+    ("group", 2_921.0),
     // A `sleep` polled and dropped.
     ("timer-cancel", 408.0),
     // A callback set to a time, one of 1,000 that come due together, and called.
     ("timer-fire", 1_088.0),
     // 64 bytes written to a socket and read from its other end.
-    ("read-write", 440.0),
+    ("read-write", 438.0),
     // Two writes, two reads that wait, two tasks woken by the kernel.
-    ("echo", 3_921.0),
+    ("echo", 3_842.0),
     // A `MSG` of 64 bytes, one of 100 in a read, until it is committed and sent to the one who said it.
     ("parse", 571.0),
     // One member of 1,000 to whom a commit of one message is sent.

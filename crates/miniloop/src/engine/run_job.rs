@@ -39,7 +39,7 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
             }
             Job::Main(record) => {
                 record.begin_poll(reading);
-                Begun::Staying(Turn::Main(record.clone()))
+                Begun::Main(record.clone())
             }
             Job::Repeat(repeat) => Begun::Staying(Turn::Repeat(repeat.clone())),
             Job::Once(_) | Job::Report => Begun::Leaving,
@@ -49,11 +49,18 @@ pub(crate) fn run_job(core: &Rc<Core>, word: Word, main: Main<'_>) {
     let turn = match begun {
         Some(Begun::Task(task, is_woken)) => {
             begin(core);
-            // What nearly all are has a short way of its own: a task without task-locals, while nobody looks.
+            // Without task-locals, and while nobody looks, the way is short.
             if task.head.record.origin.locals.is_none() && !core.probes.is_watched() {
                 return run_task(core, word, task, is_woken);
             }
             return run_in_locals(core, word, Turn::Task(task, is_woken), main);
+        }
+        Some(Begun::Main(record)) => {
+            begin(core);
+            if record.origin.locals.is_none() && !core.probes.is_watched() {
+                return run_main(word, &record, main);
+            }
+            return run_in_locals(core, word, Turn::Main(record), main);
         }
         Some(Begun::Staying(turn)) => turn,
         Some(Begun::Leaving) => match core.remove(word).map(|slot| slot.job) {
@@ -77,6 +84,8 @@ fn begin(core: &Core) {
 enum Begun {
     /// With whether it was woken since it ran last, or else only queued (C12).
     Task(AnyTask, bool),
+    Main(Rc<Record>),
+    /// It may run again.
     Staying(Turn),
     /// It runs once.
     Leaving,
@@ -121,12 +130,7 @@ fn run_in_locals(core: &Rc<Core>, word: Word, turn: Turn, main: Main<'_>) {
 
 fn run_turn(core: &Rc<Core>, word: Word, turn: Turn, place: &'static Location<'static>, main: Main<'_>) {
     match turn {
-        Turn::Main(record) => {
-            context::begin_task(Some(word));
-            main(&waker::borrowed(word));
-            context::note_told(&record);
-            context::set_current_task(None);
-        }
+        Turn::Main(record) => run_main(word, &record, main),
         Turn::Task(task, is_woken) => run_task(core, word, task, is_woken),
         Turn::Once(once) => {
             if let Err(failure) = call(|| once.call()) {
@@ -148,6 +152,14 @@ fn subject_of(turn: &Turn) -> Subject {
         Turn::Repeat(repeat) => Subject::Repeat(watched::copy_of(&repeat.cause)),
         Turn::Report => Subject::Report,
     }
+}
+
+#[inline(always)]
+fn run_main(word: Word, record: &Record, main: Main<'_>) {
+    context::begin_task(Some(word));
+    main(&waker::borrowed(word));
+    context::note_told(record);
+    context::set_current_task(None);
 }
 
 #[inline(always)]
