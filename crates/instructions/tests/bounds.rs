@@ -31,7 +31,7 @@ const MEASURED: [(&str, f64); 10] = [
     // Two writes, two reads that wait, two tasks woken by the kernel.
     ("echo", 3_842.0),
     // A `MSG` of 64 bytes, one of 100 in a read, until it is committed and sent to the one who said it.
-    ("parse", 571.0),
+    ("parse", 387.0),
     // One member of 1,000 to whom a commit of one message is sent.
     ("fan-out", 446.0),
 ];

@@ -215,6 +215,12 @@ impl Member {
         self.last_message = position;
     }
 
+    /// Notes messages that follow the last one in its batch, and end at `position`.
+    pub(crate) fn note_more_messages(&mut self, len_messages: u32, position: Position) {
+        self.sent_in_batch += len_messages;
+        self.last_message = position;
+    }
+
     /// Puts an answer behind the last message.
     pub(crate) fn push_waiting(&mut self, answer: Answer) {
         self.promised_bytes += answer.counted_max();

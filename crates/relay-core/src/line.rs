@@ -25,6 +25,15 @@ pub(crate) fn text(line: &[u8]) -> Result<&[u8], LineError> {
     }
 }
 
+/// The text of a `MSG` line that nobody need look at twice: plain, not too long, and without white space before the text. `None` for any
+/// other line, good ones among them.
+#[inline]
+pub(crate) fn plain_message(line: &[u8]) -> Option<&[u8]> {
+    let text = line.strip_prefix(b"MSG ")?;
+    let is_message = text.first().is_some_and(|byte| !matches!(byte, b' ' | b'\t'));
+    (is_message && line.len() <= LINE_LEN_MAX_BYTES && is_plain(text)).then_some(text)
+}
+
 /// Whether no end can make this a line any more. A last `\r` may still be part of the end.
 pub(crate) fn is_too_long(unfinished: &[u8]) -> bool {
     unfinished.strip_suffix(b"\r").unwrap_or(unfinished).len() > LINE_LEN_MAX_BYTES
@@ -81,6 +90,25 @@ mod tests {
         assert!(!is_too_long(&[&longest[..], b"\r"].concat()));
         assert!(is_too_long(&[&longest[..], b"x"].concat()));
         assert!(is_too_long(&[&longest[..], b"\r\r"].concat()));
+    }
+
+    #[test]
+    fn a_plain_message_is_what_the_long_way_would_take_too() {
+        let longest = [b"MSG ".as_slice(), &[b'x'; LINE_LEN_MAX_BYTES - 4]].concat();
+        for (line, expected) in [
+            (b"MSG hello  world\t".as_slice(), Some(b"hello  world\t".as_slice())),
+            (&longest, Some(&longest[4..])),
+            (&[&longest[..], b"x"].concat(), None),
+            (b"MSG ", None),
+            (b"MSG  x", None),
+            (b"MSG \tx", None),
+            (b"MSG x\r", None),
+            (b"MSG \xc3\xa9", None),
+            (b"MSGx", None),
+            (b"HISTORY", None),
+        ] {
+            assert_eq!(plain_message(line), expected, "{}", line.escape_ascii());
+        }
     }
 
     #[test]

@@ -10,8 +10,11 @@
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
+use memchr::memchr;
+
 use crate::batch::{Batch, Section};
 use crate::limits::{BATCH_MAX_BYTES, RUN_OVERHEAD_BYTES, SECTION_OVERHEAD_BYTES, UNCOMMITTED_MAX_BYTES};
+use crate::line;
 use crate::room::{OpenSection, Room};
 use crate::slots::Key;
 
@@ -62,6 +65,13 @@ pub(crate) struct Position {
     pub(crate) end_messages: u32,
 }
 
+/// What [`Uncommitted::push_more`] has appended.
+pub(crate) struct More {
+    pub(crate) parsed_len: usize,
+    pub(crate) len_messages: u32,
+    pub(crate) end: Position,
+}
+
 impl Uncommitted {
     pub(crate) fn new() -> Uncommitted {
         Uncommitted { open: VecDeque::new(), flight: None, len_bytes: 0, next_number: 1 }
@@ -101,6 +111,37 @@ impl Uncommitted {
         let position = Position { batch: flight.number, end_bytes: section.lines.len() as u32, end_messages: section.message_count };
         self.len_bytes += len_bytes;
         position
+    }
+
+    /// Appends what follows a message that was just pushed, as far as it is more of the same: whole `MSG` lines of plain text from the
+    /// same sender to the same room, for which the batch has space. `None` when there is none. So who has sent a read full of messages is
+    /// looked up once for it, and each of them is two copies.
+    pub(crate) fn push_more(&mut self, sender: Key, room: &Room, name: &str, lines: &[u8]) -> Option<More> {
+        let OpenBatch { batch, flight } = self.open.back_mut()?;
+        let run = flight.runs.last_mut().filter(|run| run.sender == sender)?;
+        let section = batch.sections.get_mut(room.open_section.index).filter(|_| room.open_section.batch == flight.number)?;
+        let space_bytes = (BATCH_MAX_BYTES - flight.len_bytes).min(UNCOMMITTED_MAX_BYTES.saturating_sub(self.len_bytes));
+        let begin_bytes = section.lines.len();
+        let head = ["MESSAGE ", name, " "].concat();
+        let (mut parsed_len, mut len_messages) = (0, 0);
+        while let Some(line_len) = memchr(b'\n', &lines[parsed_len..]) {
+            let end = parsed_len + line_len + 1;
+            let Some(text) = line::plain_message(&lines[parsed_len..end - 1]) else { break };
+            if section.lines.len() - begin_bytes + head.len() + text.len() + 1 > space_bytes {
+                break;
+            }
+            section.lines.extend_from_slice(head.as_bytes());
+            section.lines.extend_from_slice(&lines[end - 1 - text.len()..end]);
+            len_messages += 1;
+            parsed_len = end;
+        }
+        section.message_count += len_messages;
+        run.len_messages += len_messages;
+        let len_bytes = section.lines.len() - begin_bytes;
+        flight.len_bytes += len_bytes;
+        self.len_bytes += len_bytes;
+        let end = Position { batch: flight.number, end_bytes: section.lines.len() as u32, end_messages: section.message_count };
+        (len_messages > 0).then_some(More { parsed_len, len_messages, end })
     }
 
     /// The newest batch, or another one when a line of this length, with a section for its room, would be too much for it.

@@ -107,6 +107,13 @@ impl Hub {
                 self.pause(now, key, cause);
                 return parsed_len;
             }
+            if connection.bucket.is_none()
+                && let Some(more_len) = self.more_messages(key, rest)
+            {
+                parsed_len += more_len;
+                continue;
+            }
+            let Some(connection) = self.connections.get_mut(key) else { return bytes.len() };
             let Some(line_len) = memchr(b'\n', rest) else {
                 if !connection.discarding && line::is_too_long(rest) {
                     connection.discarding = true;

@@ -17,6 +17,7 @@ use crate::nanos::Nanos;
 use crate::outbox::Share;
 use crate::reply;
 use crate::slots::Key;
+use crate::uncommitted::More;
 
 impl Hub {
     /// Handles one line of valid text; `len_bytes` is its length with its end.
@@ -96,6 +97,18 @@ impl Hub {
         }
         member.note_message(self.uncommitted.push(key, member.room, room, name, text));
         self.counters.messages_accepted += 1;
+    }
+
+    /// Takes the messages at the beginning of `lines` that follow one of the same member, and returns their length.
+    #[inline]
+    pub(super) fn more_messages(&mut self, key: Key, lines: &[u8]) -> Option<usize> {
+        let connection = self.connections.get_mut(key).filter(|connection| connection.phase == Phase::Member && !connection.discarding)?;
+        let (Some(member), Some(Identity { name, .. })) = (&mut connection.member, &connection.identity) else { return None };
+        let room = self.rooms.get_mut(member.room)?;
+        let More { parsed_len, len_messages, end } = self.uncommitted.push_more(key, room, name, lines)?;
+        member.note_more_messages(len_messages, end);
+        self.counters.messages_accepted += u64::from(len_messages);
+        Some(parsed_len)
     }
 
     /// The next `PING` is due an interval from now.

@@ -1,7 +1,7 @@
 //! A file that is written and read past the kernel's cache, where that is possible: what the log's bytes cost on their way to the disk.
 //!
 //! The cache is of no use to the log, whose bytes are written once, and read once by somebody who takes whole windows. Without it the disk
-//! fetches them from our memory: a commit of 16 KiB takes a third less of the processor, one of 1.6 MiB two thirds, and a file full of zeros
+//! fetches them from our memory: a commit of 16 KiB takes a third less of the processor, one of 1.6 MiB two thirds, a file full of zeros
 //! next to nothing. What is promised does not change, since a sync still asks the disk to empty its own cache; a write that fails says so
 //! itself, and leaves no page that the kernel calls clean.
 //!

@@ -1,7 +1,8 @@
 //! The log: opens it, and makes batches durable, one record and one `fdatasync` each.
 //!
 //! Knows nothing of rooms' rules, sockets or the loop, and of the history only how far it has come; runs on the commit worker's thread and
-//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite` past the kernel's cache, one `fdatasync`. Next: `history/mod.rs`.
+//! blocks it. A commit costs one copy and one checksum of its bytes, one `pwrite` past the kernel's cache, one `fdatasync`. Next:
+//! `history/mod.rs`.
 
 mod record;
 mod file_names;
