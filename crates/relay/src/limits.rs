@@ -44,6 +44,10 @@ pub(crate) const PACE_WINDOW_BYTES: u64 = 64 << 20;
 /// that, and so seldom that a quiet server's disk sleeps most of the time.
 pub(crate) const FOLD_AGE: Duration = Duration::from_secs(60);
 
+/// While commits come, folding rests so many times as long as its last piece took, when next to nothing is unfolded: then it takes a fifth
+/// of the time, and the rest is the commits'.
+pub(crate) const FOLD_REST_MAX: f64 = 4.0;
+
 /// After this time an archive that found the disk full tries again. Whoever frees space sees the effect while looking.
 pub(crate) const ARCHIVE_RETRY: Duration = Duration::from_secs(5);
 

@@ -33,10 +33,10 @@ const SEED: u64 = 5;
 
 /// The moment of a kill among short messages is a number of them seen, up to this.
 const SEEN_MAX: u64 = 3_000;
-/// Among long messages it is a transaction of the fold that they set off, up to this; but never more messages seen than this, three times
-/// what a fold needs.
+/// Among long messages it is a transaction of the fold that they set off, up to this; but never more messages seen than this, some times
+/// what a fold needs that rests between its pieces.
 const TRANSACTIONS_MAX: u64 = 20;
-const LONG_SEEN_MAX: u64 = 75_000;
+const LONG_SEEN_MAX: u64 = 300_000;
 /// And in a start, which goes on with that fold, a transaction up to this. Several starts have to be killed until it is done.
 const START_TRANSACTIONS_MAX: u64 = 6;
 /// A kill comes up to so many looks at the journal after its transaction has begun. A look takes some microseconds.

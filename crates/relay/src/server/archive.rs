@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use super::loads;
 use super::state::Server;
 use super::stop::Stop;
-use crate::storage::{Archive, ArchiveError, Next, Worked};
+use crate::storage::{Archive, ArchiveError, Worked};
 
 pub(super) fn start(server: &Rc<Server>, archive: impl Archive) -> io::Result<()> {
     let worker = Rc::new(Worker::new("archive", move || archive)?);
@@ -37,7 +37,7 @@ async fn work<A: Archive>(server: Rc<Server>, worker: Rc<Worker<A>>) -> Infallib
         match worked {
             Ok(worked) => {
                 // Not after each piece: what is full may be so for a log file only, which is tried again between them.
-                if was_full && worked.next != Next::Now {
+                if was_full && !worked.next.goes_on() {
                     was_full = false;
                     warn!("messages are moved from the log to the history again");
                 }
@@ -90,7 +90,7 @@ fn land(server: &Server, committed: u64, worked: &Worked, took: Duration) {
     if has_caught_up {
         info!("the history has caught up with the log: commits are not slowed any more");
     }
-    let folded = server.folding.borrow_mut().worked(server.now(), worked, backlog.unfolded_bytes());
+    let folded = server.folding.borrow_mut().worked(server.now(), worked, took, backlog.unfolded_bytes());
     if let Some(folded) = folded {
         server.hub.borrow_mut().archived(folded.saturating_sub(server.base_sequence));
         // The hub may have more rooms to forget than it does at once: the turn arms its deadline.

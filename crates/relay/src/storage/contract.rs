@@ -65,12 +65,22 @@ pub struct Worked {
 /// When the archive wants to be called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// At once: a piece of work is left.
+    /// At once: somebody may come to wait for it.
     Now,
+    /// A piece of work is left, and nobody waits for it.
+    Soon,
     /// After this time.
     In(Duration),
     /// When there is something to fold.
     WhenCommitted,
+}
+
+impl Next {
+    /// Whether a piece of work is left.
+    #[must_use]
+    pub fn goes_on(self) -> bool {
+        matches!(self, Next::Now | Next::Soon)
+    }
 }
 
 /// The last messages of a room.

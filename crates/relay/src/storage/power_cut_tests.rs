@@ -2,7 +2,7 @@
 //! acknowledged, once, in order; the one commit without an answer is there whole or not at all. The archive is stopped at its steps.
 
 use super::{
-    contract::{Archive, ArchiveError, Next, Storage, StorageError},
+    contract::{Archive, ArchiveError, Storage, StorageError},
     history::{Disks, HistoryArchive, Retention},
     memory_disk::{Fault, MemoryDisk, Random},
     open::{Opened, open_on},
@@ -76,7 +76,7 @@ impl Run {
         for _ in 0..self.random.below(6) {
             let before = archive.folded();
             match archive.work(sequence) {
-                Ok(worked) if worked.next == Next::Now => {}
+                Ok(worked) if worked.next.goes_on() => {}
                 Ok(_) | Err(ArchiveError::Full { .. }) => break,
                 Err(error) => return Err(error.into()),
             }

@@ -199,7 +199,7 @@ impl Archive for HistoryArchive {
         }
         if self.is_writing {
             return match self.write() {
-                Ok(log_bytes) => Ok(self.worked(log_bytes, Next::Now)),
+                Ok(log_bytes) => Ok(self.worked(log_bytes, Next::Soon)),
                 Err(error) => self.busy_or_failed(error),
             };
         }
@@ -212,14 +212,14 @@ impl Archive for HistoryArchive {
                 self.busy_count = 0;
             }
             match stepped {
-                Ok(Some(Next::Now)) => return Ok(self.worked(0, Next::Now)),
+                Ok(Some(Next::Now)) => return Ok(self.worked(0, Next::Soon)),
                 Ok(_) if has_more => self.retention_steps_left = 0,
                 Ok(next) => return files_are_refused.unwrap_or(Ok(self.worked(0, next.unwrap_or(Next::WhenCommitted)))),
                 Err(error) => return self.busy_or_failed(error),
             }
         }
         self.gather(committed)?;
-        Ok(self.worked(0, Next::Now))
+        Ok(self.worked(0, Next::Soon))
     }
 
     fn load(&mut self, room: &str, up_to: u64) -> Result<Loaded, ArchiveError> {

@@ -2,7 +2,7 @@
 
 use super::{new_folder::Target, report::Report, room_reader::RoomReader, source::Source, verify::verify_source};
 use crate::storage::{
-    contract::{Archive, Next, Storage},
+    contract::{Archive, Storage},
     disk::{Access, Disk},
     folder::HISTORY,
     history::{Database, Disks, HistoryArchive, PAGE_BYTES, Retention, open_connection},
@@ -68,7 +68,7 @@ impl World {
 
     /// One step of the archive. False if there is nothing to do.
     pub(crate) fn step(&mut self) -> bool {
-        self.archive.work(self.committed).expect("the disk works").next == Next::Now
+        self.archive.work(self.committed).expect("the disk works").next.goes_on()
     }
 
     pub(crate) fn fold(&mut self) {
