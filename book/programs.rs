@@ -34,6 +34,7 @@ chapters! {
     testing = "testing.md",
     embedding = "embedding.md",
     looking_inside = "looking-inside.md",
+    speed = "speed.md",
     from_asyncio = "from-asyncio.md",
     from_tokio = "from-tokio.md",
     from_trio = "from-trio.md",

@@ -64,7 +64,8 @@ fn measure(options: Options) -> Outcome<()> {
     // The servers inherit it.
     bench::descriptors::raise_limit();
     let executables = Executables::find(options.nats_server, options.redis_server)?;
-    let results = Results::begin("cargo xtask bench relay", contender::versions(&executables)?);
+    let command = format!("cargo xtask bench relay --rounds {} --seconds {}", options.rounds, options.seconds);
+    let results = Results::begin(&command, contender::versions(&executables)?);
     let (rounds, milliseconds) = if options.quick { (1, QUICK_MS) } else { (options.rounds, 1_000 * options.seconds) };
     let programs = if options.programs.is_empty() { Program::value_variants() } else { &options.programs };
     let mut session = Session::new(executables, results, milliseconds);
