@@ -48,6 +48,9 @@ pub(crate) const FOLD_AGE: Duration = Duration::from_secs(60);
 /// of the time, and the rest is the commits'.
 pub(crate) const FOLD_REST_MAX: f64 = 4.0;
 
+/// How far the archive's thread stands back where the processors do not suffice: a step weighs about a fifth.
+pub(crate) const ARCHIVE_NICENESS: i32 = 5;
+
 /// After this time an archive that found the disk full tries again. Whoever frees space sees the effect while looking.
 pub(crate) const ARCHIVE_RETRY: Duration = Duration::from_secs(5);
 

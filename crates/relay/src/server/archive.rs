@@ -15,10 +15,15 @@ use tracing::{error, info, warn};
 use super::loads;
 use super::state::Server;
 use super::stop::Stop;
+use crate::limits::ARCHIVE_NICENESS;
 use crate::storage::{Archive, ArchiveError, Worked};
 
 pub(super) fn start(server: &Rc<Server>, archive: impl Archive) -> io::Result<()> {
-    let worker = Rc::new(Worker::new("archive", move || archive)?);
+    let worker = Rc::new(Worker::new("archive", move || {
+        // Commits go first. Linux means the calling thread by this; where it is refused, folding is only less polite.
+        let _ = rustix::process::setpriority_process(None, ARCHIVE_NICENESS);
+        archive
+    })?);
     loads::start(server, worker.clone());
     server.spawn_part("archive", work(server.clone(), worker));
     Ok(())
