@@ -90,10 +90,12 @@ fn tasks(core: &Core) -> Vec<Found> {
             () if slot.is_queued => TaskState::Ready,
             () => TaskState::Waiting,
         };
-        let (place, since, polls) = slot.job.record(|record| (record.origin.place, record.since.get(), record.polls.get()))?;
-        let told = slot.job.record(|record| (*record.waits_for.get(), record.awaits.get()));
+        let seen = slot
+            .job
+            .record(|record| (record.origin.place, record.since.get(), record.polls.get(), *record.waits_for.get(), record.awaits.get()));
+        let (place, since, polls, told, member) = seen?;
         // Who is being polled has yet to say it.
-        let (waits_for, member) = told.filter(|_| state != TaskState::Running).unwrap_or(("", Word::STALE));
+        let waits_for = if state == TaskState::Running { "" } else { told };
         let waits_for_tasks = waits_for == dump::TASK || waits_for == dump::SHARED_RESULT;
         let line = TaskDump {
             kind,

@@ -1,12 +1,12 @@
-//! A file that is written and read past the kernel's cache, where that is possible: what the log's bytes cost on their way to the disk.
+//! A file that is written past the kernel's cache, where that is possible: what the log's bytes cost on their way to the disk.
 //!
 //! The cache is of no use to the log, whose bytes are written once, and read once by somebody who takes whole windows. Without it the disk
 //! fetches them from our memory: a commit of 16 KiB takes a third less of the processor, one of 1.6 MiB two thirds, a file full of zeros
 //! next to nothing. What is promised does not change, since a sync still asks the disk to empty its own cache; a write that fails says so
 //! itself, and leaves no page that the kernel calls clean.
 //!
-//! The disk takes whole pages from memory that begins on a page. Any other call goes through the cache, which the kernel keeps in step: an
-//! odd read is slower and never wrong. Next: `disk.rs`, which opens it.
+//! The disk takes whole pages from memory that begins on a page. Any other write, and every read, goes through the cache, which the
+//! kernel keeps in step. Next: `disk.rs`, which opens it.
 
 use crate::storage::limits::PAGE_BYTES;
 use std::{fs::File, io, os::unix::fs::FileExt};
@@ -18,18 +18,10 @@ pub(crate) struct DirectFile {
 }
 
 impl DirectFile {
-    pub(crate) fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        let file = self.way_for(out, offset);
-        file.read_at(out, offset)
-    }
-
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.way_for(bytes, offset).write_at(bytes, offset)
-    }
-
-    fn way_for(&self, memory: &[u8], offset: u64) -> &File {
-        let is_whole_pages = memory.as_ptr().align_offset(PAGE_BYTES) == 0 && memory.len().is_multiple_of(PAGE_BYTES);
-        if is_whole_pages && offset.is_multiple_of(PAGE_BYTES as u64) { &self.direct } else { &self.cached }
+        let is_whole_pages = bytes.as_ptr().align_offset(PAGE_BYTES) == 0 && bytes.len().is_multiple_of(PAGE_BYTES);
+        let file = if is_whole_pages && offset.is_multiple_of(PAGE_BYTES as u64) { &self.direct } else { &self.cached };
+        file.write_at(bytes, offset)
     }
 }
 

@@ -25,8 +25,7 @@ pub(crate) trait Disk: Send + Sync {
     fn path(&self) -> &Path;
     fn names(&self) -> io::Result<Vec<String>>;
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>>;
-    /// The same for reading and writing past the kernel's cache, where the file system can do that: for whole pages that are written and
-    /// read once.
+    /// The same for reading, and for writing past the kernel's cache where the file system can do that: whole pages that are read once.
     fn open_direct(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         self.open(name, Access::ReadWrite)
     }
@@ -211,7 +210,7 @@ impl DiskFile for DirectFile {
     }
 
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        DirectFile::read_at(self, out, offset)
+        DiskFile::read_at(&self.cached, out, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
